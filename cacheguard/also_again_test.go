@@ -10,7 +10,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// alsoOf calls f with the Also of an intent, and with that of a write.
+// alsoOf calls f with the Also of an intent, and with a write's.
 func alsoOf(t *testing.T, g *Guard, f func(t *testing.T, also func(context.Context, Changes) error)) {
 	t.Run("of an intent", func(t *testing.T) {
 		in := mustIntend(t, g, Changes{})
@@ -31,7 +31,7 @@ func alsoOf(t *testing.T, g *Guard, f func(t *testing.T, also func(context.Conte
 	})
 }
 
-// Nobody who repeats what failed may take the second answer for that of Redis.
+// A caller that repeats what failed must not take the second answer for Redis' own.
 func TestAnAlsoThatFailedAsksRedisAgain(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: bearing, LeaseTTL: time.Minute})

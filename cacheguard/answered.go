@@ -7,7 +7,7 @@ import (
 
 // asking is a Get or a Fetch that is to be reported.
 type asking struct {
-	outer, inner context.Context //nolint:containedctx // the caller's, and that of its task
+	outer, inner context.Context //nolint:containedctx // the caller's, and its task's
 	start        time.Time
 	end          func(End) // nil: no hook wants to know
 }

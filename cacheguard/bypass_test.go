@@ -80,7 +80,7 @@ func TestLoadsOfABypassingGuardAreSharedAndBounded(t *testing.T) {
 	for _, c := range all {
 		want(t, c, "v")
 	}
-	if n := db.loads.Load(); n < 2 || n > 3 { // those that asked after the second had begun share a third
+	if n := db.loads.Load(); n < 2 || n > 3 { // callers that asked after the second had begun share a third
 		t.Errorf("%d loads", n)
 	}
 }

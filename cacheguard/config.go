@@ -10,15 +10,15 @@ import (
 )
 
 // Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
-// says so. Durations beyond 10 years count as 10 years. The fields are in groups, and the first of each has its heading: how long values live,
-// loads, writes, when Redis fails, what is stored, besides Redis, and reports.
+// says so. Durations beyond 10 years count as 10 years. The fields are in groups, and the first of each has its
+// heading: how long values live, loads, writes, when Redis fails, what is stored, besides Redis, and reports.
 type Config struct {
 	// Prefix begins every key in Redis: the value of key K is at Prefix:{K}. Guards with the same Prefix on the same
 	// Redis share their values; they must agree on types and Codec. It may not contain braces. Default: cacheguard.
 	Prefix string
 
-	// Instance is the name of this process. Its leases and locks, which Inspect shows, and its logs have it. At most 50 bytes,
-	// without spaces and control characters. Default: host:pid.
+	// Instance is the name of this process. Its leases and locks, which Inspect shows, and its logs have it. At most 50
+	// bytes, without spaces and control characters. Default: host:pid.
 	Instance string
 
 	// How long values live.
@@ -38,9 +38,9 @@ type Config struct {
 	// together. From 0 to 1. Default: 0.1. -1: off.
 	Jitter float64
 
-	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load. Higher values
-	// refresh earlier. It is the beta of XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention, VLDB
-	// 2015): 1 is the optimum under the paper's model. From 0 to 100. Default: 0, off.
+	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load.
+	// Higher values refresh earlier. It is the beta of XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic
+	// Cache Stampede Prevention, VLDB 2015): 1 is the optimum under the paper's model. From 0 to 100. Default: 0, off.
 	EarlyRefresh float64
 
 	// Loads.
@@ -49,59 +49,62 @@ type Config struct {
 	// context.DeadlineExceeded. Default: 30 seconds. -1: none.
 	LoadTimeout time.Duration
 
-	// SlowLoad is the time beyond which the Logger reports a load as slow. Default: a tenth of LoadTimeout, or 3 seconds without one.
-	// -1: off.
+	// SlowLoad is the time beyond which the Logger reports a load as slow. Default: a tenth of LoadTimeout, or 3
+	// seconds without one. -1: off.
 	SlowLoad time.Duration
 
-	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing. Time in the
-	// queue for MaxLoads does not count. Default: LoadTimeout, so that a slow load does not run twice. -1: no limit but the
-	// context's.
+	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing. Time
+	// in the queue for MaxLoads does not count. Default: LoadTimeout, so that a slow load does not run twice. -1: no
+	// limit but the context's.
 	WaitTimeout time.Duration
 
 	// LeaseTTL is how long the lease of a load outlives an instance that dies. A third of LeaseTTL is the interval
 	// of its renewals. At least 100 milliseconds. Default: 5 seconds.
 	LeaseTTL time.Duration
 
-	// MaxLoads is how many loaders this Guard runs at once. Excess loads queue until a slot frees or their callers give up.
-	// Freed slots alternate between the load that waits longest and the one with the most waiting callers. A loader that
-	// ignores its context keeps its slot even after LoadTimeout. A loader may call Get with the context it was given; such a
-	// load shares its slot. Default: 64. -1: no limit.
+	// MaxLoads is how many loaders this Guard runs at once. Excess loads queue until a slot frees or their callers give
+	// up. Freed slots alternate between the load that waits longest and the one with the most waiting callers. A loader
+	// that ignores its context keeps its slot even after LoadTimeout. A loader may call Get with the context it was
+	// given; such a load shares its slot. Default: 64. -1: no limit.
 	MaxLoads int
 
-	// FleetLoads is how many loaders all Guards of the Prefix run at once together. It protects a database with few connections
-	// from many instances with MaxLoads each. Excess loads keep their leases and queue until they have a permit or their callers
-	// give up. Instances get permits first come, first served, and use one for up to eight loads in a row; a load that finds none
-	// at hand takes one more round trip. A dead instance keeps its permits for LeaseTTL. From 1 to 10,000. Instances may differ:
-	// each uses its own number (package semaphore). Default: 0, off.
+	// FleetLoads is how many loaders all Guards of the Prefix run at once together. It protects a database with few
+	// connections from many instances with MaxLoads each. Excess loads keep their leases and queue until they have a
+	// permit or their callers give up. Instances get permits first come, first served, and use one for up to eight
+	// loads in a row; a load that finds none at hand takes one more round trip. A dead instance keeps its permits for
+	// LeaseTTL. From 1 to 10,000. Instances may differ: each uses its own number (package semaphore). Default: 0, off.
 	//
-	// If Redis does not answer, loads run under MaxLoads alone: new ones after RedisTimeout, waiting ones after LeaseTTL. One
-	// second after Redis answers again, the permits count. On a Redis Cluster all permits are in one slot: if its primary fails,
-	// loads run under MaxLoads alone until the replica has taken over. The failover may forget permits, because replication is
-	// asynchronous. Then that many more loads run until those that had the forgotten permits end.
+	// If Redis does not answer, loads run under MaxLoads alone: new ones after RedisTimeout, waiting ones after
+	// LeaseTTL. One second after Redis answers again, the permits count. On a Redis Cluster all permits are in one
+	// slot: if its primary fails, loads run under MaxLoads alone until the replica has taken over. The failover may
+	// forget permits, because replication is asynchronous. Then that many more loads run until the loads with the
+	// forgotten permits end.
 	FleetLoads int
 
 	// Writes.
 	//
 	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others
-	// can write within LeaseTTL, loads store again within twice LeaseTTL, and Update returns an error when write returns.
-	// At least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
+	// can write within LeaseTTL, loads store again within twice LeaseTTL, and Update returns an error when write
+	// returns. At least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
 	UpdateTimeout time.Duration
 
-	// UpdateAnyway lets Update write when it cannot take the lock because Redis fails. The write then runs without the lock,
-	// and Update invalidates its keys as Invalidate does. Default: false, Update returns a *RedisError and does not call write.
+	// UpdateAnyway lets Update write when it cannot take the lock because Redis fails. The write then runs without the
+	// lock, and Update invalidates its keys as Invalidate does. Default: false, Update returns a *RedisError and does
+	// not call write.
 	UpdateAnyway bool
 
-	// Replicas is how many replicas must acknowledge (WAIT) an Invalidate, InvalidateTags, InvalidateAll, Update or Put before it
-	// counts, so that a failover to one of them forgets no invalidation. If they do not within RedisTimeout, the error matches
-	// ErrNotReplicated: an invalidation is then pending, although the primary has it, and an Update does not write. On a cluster,
-	// that many replicas of each node concerned must acknowledge. Reads and loads do not wait. All instances need the same number.
-	// docs/locks.md says what this does not promise. Default: 0, off.
+	// Replicas is how many replicas must acknowledge (WAIT) an Invalidate, InvalidateTags, InvalidateAll, Update or Put
+	// before it counts, so that a failover to one of them forgets no invalidation. If they do not within RedisTimeout,
+	// the error matches ErrNotReplicated: an invalidation is then pending, although the primary has it, and an Update
+	// does not write. On a cluster, that many replicas of each node concerned must acknowledge. Reads and loads do not
+	// wait. All instances need the same number. docs/locks.md says what this does not promise. Default: 0, off.
 	Replicas int
 
-	// WriteLock is the lock that Update, UpdateMany and Put hold, instead of one of package rwlock on the Guard's Redis: a *mutex.Locker,
-	// a *mutex.Quorum, or a Locker of a package below consensus. Its names are the keys with the Guard's Prefix. If it outlives the
-	// Redis, two writes of a key do not run at once even after a failover; docs/locks.md says what it changes and what not. All instances
-	// need the same one. The Guard does not close it. A disabled Guard does not use it. Default: none.
+	// WriteLock is the lock that Update, UpdateMany and Put hold, instead of one of package rwlock on the Guard's
+	// Redis: a *mutex.Locker, a *mutex.Quorum, or a Locker of a package below consensus. Its names are the keys with
+	// the Guard's Prefix. If it outlives the Redis, two writes of a key do not run at once even after a failover;
+	// docs/locks.md says what it changes and what not. All instances need the same one. The Guard does not close it. A
+	// disabled Guard does not use it. Default: none.
 	WriteLock WriteLock
 
 	// When Redis fails.
@@ -109,14 +112,15 @@ type Config struct {
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. The time before an
 	// operation is sent does not count. Default: 500 ms.
 	//
-	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one for
-	// each sixth of the slots): calls do not ask Redis, and writes fail at once, until it answers a probe. The Guard sends
-	// one in the background every quarter to half of a second. By default go-redis dials five times, 100 ms apart, so a Redis that refuses connections looks like one
-	// that does not answer. With redis.Options.DialerRetries 1, the refusal shows at once.
+	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one
+	// for each sixth of the slots): calls do not ask Redis, and writes fail at once, until it answers a probe. The
+	// Guard sends one in the background every quarter to half of a second. By default go-redis dials five times, 100 ms
+	// apart, so a Redis that refuses connections looks like one that does not answer. With redis.Options.DialerRetries
+	// 1, the refusal shows at once.
 	RedisTimeout time.Duration
 
-	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values of
-	// the local tier are served first. Default: false.
+	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values
+	// of the local tier are served first. Default: false.
 	FailClosed bool
 
 	// What is stored.
@@ -130,8 +134,9 @@ type Config struct {
 	Compression Compression
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
-	// cache. A larger value in Redis is not used, whichever program stored it: a Get replaces it, and removes it if it cannot be read within
-	// RedisTimeout. Instances that share a Prefix should agree on it. Default: 8 MiB. -1: no limit but Redis' own.
+	// cache. A larger value in Redis is not used, whichever program stored it: a Get replaces it, and removes it if it
+	// cannot be read within RedisTimeout. Instances that share a Prefix should agree on it. Default: 8 MiB. -1: no
+	// limit but Redis' own.
 	MaxValueBytes int
 
 	// Besides Redis, or instead of it.
@@ -142,27 +147,30 @@ type Config struct {
 	// Verify compares some hits with the source. Default: off.
 	Verify VerifyConfig
 
-	// Serve says for which keys the cache may be used: a kind, one per cent, all. Gets of the others load without it, with the outcome
-	// bypassed, as after Bypass: nothing of theirs is read or stored. Invalidations and updates of all keys go on, so a key that is
-	// turned on again has no old value. It is called with the Guard's key (product:42 for a Cache) in each Get, concurrently, and must be
-	// quick. Guard.SetServe replaces it. Default: all keys, or none if Shadow is set.
+	// Serve says for which keys the cache may be used: a kind, one per cent, all. Gets of the others load without it,
+	// with the outcome bypassed, as after Bypass: nothing of theirs is read or stored. Invalidations and updates of all
+	// keys go on, so a key that is turned on again has no old value. It is called with the Guard's key (product:42 for
+	// a Cache) in each Get, concurrently, and must be quick. Guard.SetServe replaces it. Default: all keys, or none if
+	// Shadow is set.
 	Serve func(key string) bool
 
-	// Shadow is the share of the Gets which Serve does not let the cache serve that ask the cache all the same, from 0 to 1. Their callers
-	// get what the source has, as before, and do not wait for the cache. In the background, the Guard then asks the cache as a Get would,
-	// which fills it, and compares: Stats.Shadowed has the hits that there would have been, and old values among them. A miss
-	// loads a second time, below callers' priority. Fetch, and Gets in a transaction, have no shadow. Default: 0, off.
+	// Shadow is the share of the Gets which Serve does not let the cache serve that ask the cache all the same, from 0
+	// to 1. Their callers get what the source has, as before, and do not wait for the cache. In the background, the
+	// Guard then asks the cache as a Get would, which fills it, and compares: Stats.Shadowed has the hits that there
+	// would have been, and old values among them. A miss loads a second time, below callers' priority. Fetch, and Gets
+	// in a transaction, have no shadow. Default: 0, off.
 	Shadow float64
 
-	// Hottest is how many of its hottest keys this Guard tells the fleet, every ten seconds while it is in use, so that Guard.Hottest knows them: what
-	// a new instance warms. It counts one Get in 16. At most 1,000; a hundred are one small request. Default: 0, off.
+	// Hottest is how many of its hottest keys this Guard tells the fleet, every ten seconds while it is in use, so that
+	// Guard.Hottest knows them: what a new instance warms. It counts one Get in 16. At most 1,000; a hundred are one
+	// small request. Default: 0, off.
 	Hottest int
 
-	// Disabled makes a Guard without Redis, for tests and tools: rdb may be nil, and is not used. Loads run under the same limits,
-	// their callers on this Guard share them, and their outcome is Bypassed. Nothing is cached or remembered, and a Fetch without
-	// Load returns ErrNotCached. Invalidate and SelfCheck return nil; Update calls write under a lock of this Guard, without a
-	// fence. Inspect shows which loads are under way here, and BypassFleet returns an error. Writes of other processes go
-	// unnoticed: a call may share a load that began before them.
+	// Disabled makes a Guard without Redis, for tests and tools: rdb may be nil, and is not used. Loads run under the
+	// same limits, their callers on this Guard share them, and their outcome is Bypassed. Nothing is cached or
+	// remembered, and a Fetch without Load returns ErrNotCached. Invalidate and SelfCheck return nil; Update calls
+	// write under a lock of this Guard, without a fence. Inspect shows which loads are under way here, and BypassFleet
+	// returns an error. Writes of other processes go unnoticed: a call may share a load that began before them.
 	Disabled bool
 
 	// Reports.
@@ -170,20 +178,20 @@ type Config struct {
 	// Hooks are called as things happen, for metrics and tests.
 	Hooks Hooks
 
-	// Logger gets what an operator should know and no caller learns: values that cannot be stored or decoded, loaders that panic or are slow,
-	// background loads that fail, leases lost or taken over; and the beginning and end of lasting conditions: Redis unavailable,
-	// invalidations pending, the subscription lost, MaxLoads or FleetLoads saturated, the cache bypassed. It gets one record of each kind every
-	// ten seconds; the attribute more counts those left out. Each has cache (the Prefix), instance, and key where there is one. Default:
-	// none.
+	// Logger gets what an operator should know and no caller learns: values that cannot be stored or decoded, loaders
+	// that panic or are slow, background loads that fail, leases lost or taken over; and the beginning and end of
+	// lasting conditions: Redis unavailable, invalidations pending, the subscription lost, MaxLoads or FleetLoads
+	// saturated, the cache bypassed. It gets one record of each kind every ten seconds; the attribute more counts those
+	// left out. Each has cache (the Prefix), instance, and key where there is one. Default: none.
 	Logger *slog.Logger
 
-	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError that other
-	// instances get, and of Inspect. It stands in Redis for 5 seconds at most, and is cut at 1 KiB. Callers, Hooks and Logger here have
-	// the error itself. It is called concurrently, and not asked about what a CacheConfig.ErrorCodec
-	// encodes. Default: err.Error().
+	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError
+	// that other instances get, and of Inspect. It stands in Redis for 5 seconds at most, and is cut at 1 KiB. Callers,
+	// Hooks and Logger here have the error itself. It is called concurrently, and not asked about what a
+	// CacheConfig.ErrorCodec encodes. Default: err.Error().
 	RedactError func(err error) string
 
-	clock clock.Clock // entries grow old by it: the machine's, or that of a test's environment (internal/cache/testenv)
+	clock clock.Clock // entries grow old by it: the machine's, or a test environment's (internal/cache/testenv)
 }
 
 const (

@@ -18,35 +18,35 @@ const (
 
 // Source says where Fetch gets values that carry their own freshness, and which of them are fresh.
 type Source[V any] struct {
-	// Judge judges a cached value. It alone decides: the Guard's StaleFor and EarlyRefresh are ignored. It is called in the
-	// caller's goroutine, perhaps more than once, and may call Get for other keys. Values that were loaded since the call
-	// began are not judged. Default: all values are fresh.
+	// Judge judges a cached value. It alone decides: the Guard's StaleFor and EarlyRefresh are ignored. It is called in
+	// the caller's goroutine, perhaps more than once, and may call Get for other keys. Values that were loaded since
+	// the call began are not judged. Default: all values are fresh.
 	Judge func(V) Verdict
 
 	// Load is the loader, as in Get. The value old is the one to be replaced. It is nil if there is none, or if it was
 	// invalidated before the load began. Default: Fetch loads nothing, and returns ErrNotCached instead.
 	Load func(ctx context.Context, old *V) (V, error)
 
-	// Tags are tags that the value has in any case, in addition to those of SetTags. They are known before Load begins, so an
-	// InvalidateTags of other tags during the load does not keep the value from being stored.
+	// Tags are tags that the value has in any case, in addition to those of SetTags. They are known before Load begins,
+	// so an InvalidateTags of other tags during the load does not keep the value from being stored.
 	Tags []string
 
-	// DespiteTags reports whether this call may use a value even if one of its tags was invalidated, as it may if the value only
-	// says where others are. Default: no value.
+	// DespiteTags reports whether this call may use a value even if one of its tags was invalidated, as it may if the
+	// value only says where others are. Default: no value.
 	DespiteTags func(V) bool
 
 	// SkipLocal bypasses the local tier.
 	SkipLocal bool
 
-	// Unlimited loads do not count towards MaxLoads, and do not wait for it. This is for loads that would run without the
-	// Guard too.
+	// Unlimited loads do not count towards MaxLoads, and do not wait for it. This is for loads that would run without
+	// the Guard too.
 	Unlimited bool
 }
 
 // Fetch is Get for values that carry their own freshness, as HTTP responses do. Everything said of Get holds.
 // SetTTL sets how long the value stays in the cache. The Outcome says how Fetch came by the value.
 //
-// While Redis does not answer and StaleFor is set, Fetch serves values of the local tier, except those that Judge wants
+// While Redis does not answer and StaleFor is set, Fetch serves values of the local tier, unless Judge wants them
 // replaced.
 func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Outcome, error) {
 	if g == nil {

@@ -19,8 +19,8 @@ func held(t *testing.T) (f *fleet, rule *redistest.Rule) {
 	return f, proxy.On(steps["acquire"], redistest.Hold)
 }
 
-// idle waits until leases are given back, but for one that may stay until it ends: if the caller sends the first request itself, and leaves in the
-// middle of that, the lease is given back at once, and the proxy has the request arrive after that.
+// idle waits until leases are given back. One may stay until it ends: if the caller sends the first request itself, and
+// leaves in the middle of that, the lease is given back at once, and the proxy has the request arrive after that.
 func (f *fleet) idle(call string) {
 	f.t.Helper()
 	redistest.Await(f.t, "no lease is held", func() bool {

@@ -10,11 +10,12 @@ import (
 // mostHottest is how many keys a Guard may tell the fleet at a time.
 const mostHottest = 1000
 
-// Hottest returns the keys that the Guards of the Prefix were asked for most in the last five to ten minutes, the first most; n of them, or fewer if
-// there are not so many. It is for Cache.Warm: what callers will want is what they wanted before. Only Guards with Config.Hottest count, also
-// those that are closed by now. The ranks are an estimate.
+// Hottest returns the keys that the Guards of the Prefix were asked for most in the last five to ten minutes, the first
+// most; n of them, or fewer if there are not so many. It is for Cache.Warm: what callers will want is what they wanted
+// before. Only Guards with Config.Hottest count, also closed ones. The ranks are an estimate.
 //
-// From 1 to 10,000 keys; it takes a round trip. The error is a *RedisError if Redis did not answer. A disabled Guard knows of none.
+// From 1 to 10,000 keys; it takes a round trip. The error is a *RedisError if Redis did not answer. A disabled Guard
+// knows of none.
 func (g *Guard) Hottest(ctx context.Context, n int) ([]string, error) {
 	switch {
 	case g == nil:

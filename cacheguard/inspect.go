@@ -25,7 +25,7 @@ const (
 	EntryDamaged EntryState = "damaged" // something that is no entry of this version, or is truncated or changed. Behind its first 64 KiB nobody looks
 )
 
-// Inspection is what there is of a key, in Redis and on this instance. Durations are measured by the clock of the key's
+// Inspection is the state of a key, in Redis and on this instance. Durations are measured by the clock of the key's
 // server, to the millisecond. It does not contain the value itself.
 type Inspection struct {
 	Key   string
@@ -39,8 +39,9 @@ type Inspection struct {
 	Kind     string        // of the payload: bytes (a []byte or string), coded (by the Codec), or absence
 	Tags     []string      // that it can be invalidated by
 
-	// TagVersions are the epochs of the Tags when the entry was loaded, in the same order and in hexadecimal: a random text that stands for
-	// the tag until the next InvalidateTags. If the epoch in Redis is another one, or gone, State is revoked.
+	// TagVersions are the epochs of the Tags when the entry was loaded, in the same order and in hexadecimal: a random
+	// text that stands for the tag until the next InvalidateTags. If the epoch in Redis is another one, or gone, State
+	// is revoked.
 	TagVersions []string
 
 	Size   int    // of what Redis has for the key, in bytes
@@ -53,9 +54,10 @@ type Inspection struct {
 	Intents []Holder // of whose transactions an intent stands on the key (see Guard.Intend), at most a hundred; For is by their own clocks
 	Failure *Failure // of the last load; nil: it did not fail, or its failure is forgotten
 
-	// Version is the CacheConfig.Version that the entry was stored under; 0: none. The fields above describe the entry without a version, and its load;
-	// Writers, Blocked and Intents cover all versions. Versions has the others: an Inspection for each version with an entry, a load or a failure, without Key,
-	// Writers, Blocked, Intents and Here. Where there is no entry, the Version is not known, and 0.
+	// Version is the CacheConfig.Version that the entry was stored under; 0: none. The fields above describe the entry
+	// without a version, and its load; Writers, Blocked and Intents cover all versions. Versions has the others: an
+	// Inspection for each version with an entry, a load or a failure, without Key, Writers, Blocked, Intents and Here.
+	// Where there is no entry, the Version is not known, and 0.
 	Version  int
 	Versions []Inspection
 
@@ -86,11 +88,11 @@ type Here struct {
 	Cut      bool // the circuit breaker is open: Redis does not answer
 }
 
-// Inspect shows the person on call what there is of a key, and changes nothing. It makes one request, with a script that only reads,
-// and another one for an entry with tags. It asks Redis even while a circuit breaker is open.
+// Inspect shows the person on call the state of a key, and changes nothing. It makes one request, with a script that
+// only reads, and another one for an entry with tags. It asks Redis even while a circuit breaker is open.
 //
-// When Redis fails, the error is a *RedisError, and the Inspection has only Here, what this instance knows. A disabled Guard knows
-// no more than that either; it returns no error, and State is missing, as nothing is stored.
+// When Redis fails, the error is a *RedisError, and the Inspection has only Here, what this instance knows. A disabled
+// Guard knows no more than that either; it returns no error, and State is missing, as nothing is stored.
 func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	switch {
 	case g == nil:

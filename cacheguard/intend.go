@@ -87,8 +87,8 @@ func (in *Intent) Also(ctx context.Context, c Changes) error {
 }
 
 // Done invalidates what was named, and ends the intent. It is called after the commit, or the rollback, and may be called again: then it
-// does nothing, and returns what the first call did. As with Invalidate, it does so, and waits for the answer, even if ctx has ended, as that of a
-// request has when its client has left. The error joins a *RedisError, whose Op is invalidate, for each key and tag that is pending; the intent then
+// does nothing, and returns what the first call did. As with Invalidate, it does so, and waits for the answer, even if ctx has ended, as a request's
+// ctx has when its client has left. The error joins a *RedisError, whose Op is invalidate, for each key and tag that is pending; the intent then
 // expires as if the process had died. After Close, it returns ErrClosed, and the intent expires. No error says that the transaction is not
 // committed. It takes one round trip.
 func (in *Intent) Done(ctx context.Context) error {

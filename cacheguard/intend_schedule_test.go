@@ -7,9 +7,9 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// Every order of the steps of loads, of a reader with a local tier, of a transaction that intends, commits, and is done or dies, and of an
-// eviction, on a model of what there is of a key. intend_stage_test.go runs orders on the scripts. The epochs of tags have a model in
-// intend_tag_schedule_test.go.
+// Every order of the steps of loads, of a reader with a local tier, of a transaction that intends, commits, and is done
+// or dies, and of an eviction, on a model of a key. intend_stage_test.go runs orders on the scripts. The epochs of tags
+// have a model in intend_tag_schedule_test.go.
 
 // intentRules are the parts of the mechanism that a mutation takes out.
 type intentRules struct {
@@ -48,7 +48,8 @@ type intentWorld struct {
 	tier                  struct{ value, mark, now int }
 }
 
-// limited returns whether what is stored now ends with the intent, and whether any is known. It removes what an expired one leaves.
+// limited returns whether what is stored now ends with the intent, and whether any is known. It removes what an expired
+// one leaves.
 func (w *intentWorld) limited(rule intentRules) (bounded, known bool) {
 	if w.intent == intentOver {
 		w.intent, w.value, w.lease, w.marked, w.ends = noIntent, nothing, 0, false, false
@@ -114,8 +115,8 @@ func (r *anIntentReader) next(w *intentWorld, rule intentRules, over bool) {
 	}
 }
 
-// The steps of the transaction: it announces the intent, commits, and is done; or the intent ends by the clock, and then Redis has removed what
-// ended with it.
+// The steps of the transaction: it announces the intent, commits, and is done; or the intent ends by the clock, and
+// then Redis has removed what ended with it.
 const intentWriterSteps = 4
 
 func (w *intentWorld) write(step int, c intentCase, rule intentRules) {
@@ -139,7 +140,7 @@ func (w *intentWorld) write(step int, c intentCase, rule intentRules) {
 		if w.ends {
 			w.value, w.ends = nothing, false
 		}
-		// A marked lease is gone, too, but for one that began since.
+		// A marked lease is gone, too, unless it began since.
 		if w.intent == intentOver {
 			w.limited(rule)
 		}

@@ -45,8 +45,8 @@ func untyped[V any](load func(context.Context) (V, error)) func(context.Context)
 	}
 }
 
-// forgetOld hides the value to be replaced from the loader: it may have been invalidated since it was read, and must not become
-// valid again.
+// forgetOld hides the value to be replaced from the loader: it may have been invalidated since it was read, and must
+// not become valid again.
 func (j *job) forgetOld() {
 	if j.anew != nil {
 		j.load, j.anew = j.anew, nil
@@ -70,8 +70,9 @@ const (
 	lowly                  // through the lease, with a spare slot: those who need the value must not wait for that
 )
 
-// flightKey tells flights apart. Calls that want different types, or kinds, cannot share a value. Flights of different scopes are
-// separate: those for a loader take no slot, so they must not wait for one that needs a slot, and those for a transaction are its own.
+// flightKey tells flights apart. Calls that want different types, or kinds, cannot share a value. Flights of different
+// scopes are separate: flights for a loader take no slot, so they must not wait for a flight that needs one, and a
+// transaction has its own.
 type flightKey struct {
 	key   string
 	kind  string

@@ -79,7 +79,7 @@ func gaveUp(ctx context.Context) error {
 }
 
 // run runs the loader under LoadTimeout, once it has a permit of FleetLoads, and frees its slot when the loader returns. When the context ends first, run leaves
-// the loader to itself, because nobody must have to wait for one that ignores its context.
+// the loader to itself, so that nobody waits for a loader that ignores its context.
 func (l *loaders) run(ctx context.Context, j *job, s limit.Slot) loaded {
 	if ctx.Err() != nil { // nobody waits any more
 		l.limits.Free(s)
@@ -127,7 +127,7 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 	}
 }
 
-// withTimeoutOf is withTimeout for the load of a key. That of a batch bounds its call, after the wait for a slot.
+// withTimeoutOf is withTimeout for the load of a key. A batch has one timeout, for its call, after the wait for a slot.
 func (l *loaders) withTimeoutOf(ctx context.Context, j *job) (context.Context, context.CancelFunc) {
 	if j.batch != nil {
 		return context.WithCancel(ctx)

@@ -6,9 +6,9 @@ import (
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
-// GetMany returns the things with the keys. It makes one call of LoadMany for those that nobody is loading, or calls Load for each
-// if there is no LoadMany. Everything said of the function GetMany holds: things that do not exist are absent from the result
-// without an error, and the error joins a *KeyError for each key that failed.
+// GetMany returns the things with the keys. It makes one call of LoadMany for the things that nobody is loading, or
+// calls Load for each if there is no LoadMany. Everything said of the function GetMany holds: things that do not exist
+// are absent from the result without an error, and the error joins a *KeyError for each key that failed.
 func (c *Cache[K, V]) GetMany(ctx context.Context, ks []K) (map[K]V, error) {
 	if c == nil {
 		return nil, errNilCache

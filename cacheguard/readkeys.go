@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/slab"
 )
 
-// readKeys reads the keys, and returns those that must be loaded. It refreshes stale ones in the background.
+// readKeys reads the keys, and returns the keys that must be loaded. It refreshes stale ones in the background.
 func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted) {
 	keys, toLoad = m.readable(ctx, keys)
 	keys = m.takeLocal(ctx, keys)
@@ -72,9 +72,9 @@ func (m *many[V]) confirm(ctx context.Context, key string, b *beingRead[V]) erro
 	return b.err
 }
 
-// readable returns the keys that may be read, and the others as far as they must be loaded. It checks before anything is
-// read: a value that was read while an invalidation was pending is old, even if that has been sent by the time of the
-// reply.
+// readable returns the keys that may be read, and the others as far as they must be loaded. It checks before anything
+// is read: a value that was read while an invalidation was pending is old, even if that has been sent by the time of
+// the reply.
 func (m *many[V]) readable(ctx context.Context, keys []string) (readable []string, toLoad []wanted) {
 	readable = make([]string, 0, len(keys))
 	for _, key := range keys {

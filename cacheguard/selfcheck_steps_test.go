@@ -20,7 +20,7 @@ func ofSelfCheck(match redistest.Match) redistest.Match {
 	}
 }
 
-// makingEpochs picks out reads of epochs alone, and what makes those that are missing.
+// makingEpochs picks out reads of epochs alone, and what makes missing ones.
 func makingEpochs(args []string) bool {
 	return scriptOf("make")(args) || reading(args) && !slices.ContainsFunc(args[1:], func(key string) bool { return !strings.HasSuffix(key, ":epoch") })
 }

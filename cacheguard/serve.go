@@ -33,12 +33,12 @@ type Shadowed struct {
 	Missed   uint64        // that it would not
 	Failed   uint64        // that Redis or the second load did not answer, or whose value cannot be cached
 	Differed uint64        // hits that were not what the source had: perhaps it was being written
-	Old      uint64        // of these, those that were old and stayed so: the Logger has the key. It is found out as for Verified.Stale, for 4 at a time
+	Old      uint64        // how many of these were old and stayed so: the Logger has the key. It is found out as for Verified.Stale, for 4 at a time
 	Took     time.Duration // how long the hits took, together
 }
 
-// SetServe replaces Config.Serve, for a rollout in steps, and as a switch to turn everything off. Calls that have begun go on. It holds
-// for this Guard: the other instances have theirs. Nil: the default.
+// SetServe replaces Config.Serve, for a rollout in steps, and as a switch to turn everything off. Calls that have begun
+// go on. It holds for this Guard: the other instances have theirs. Nil: the default.
 func (g *Guard) SetServe(serve func(key string) bool) {
 	if g == nil || g.cfg.Disabled {
 		return
@@ -51,8 +51,8 @@ func (g *Guard) SetServe(serve func(key string) bool) {
 	g.detours.put(choosing, serve != nil || g.cfg.Shadow > 0)
 }
 
-// WithoutCache returns a context for calls that want what the source has: a Get of this Guard with the context, and Gets of its loader, load
-// without the cache, as after Bypass. It ends with ctx.
+// WithoutCache returns a context for calls that want what the source has: a Get of this Guard with the context, and
+// Gets of its loader, load without the cache, as after Bypass. It ends with ctx.
 func (g *Guard) WithoutCache(ctx context.Context) context.Context {
 	if g == nil {
 		return ctx

@@ -8,33 +8,34 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
-// LocalConfig describes a tier of decoded values in this process, in front of Redis. Set MaxBytes or MaxEntries to switch
-// it on; setting both is an error. It is not available on a Ring.
+// LocalConfig describes a tier of decoded values in this process, in front of Redis. Set MaxBytes or MaxEntries to
+// switch it on; setting both is an error. It is not available on a Ring.
 //
-// A Get that the tier answers costs no round trip. The price is a weaker promise: an Invalidate on another instance reaches this tier
-// by a message. Until the message arrives, Get may return the older value, but never for longer than TTL. Normally that is the time
-// of one message through Redis, but up to 5 seconds when the connection hangs unnoticed. On the instance that called Invalidate there
-// is no such delay.
+// A Get that the tier answers costs no round trip. The price is a weaker promise: an Invalidate on another instance
+// reaches this tier by a message. Until the message arrives, Get may return the older value, but never for longer than
+// TTL. Normally that is the time of one message through Redis, but up to 5 seconds when the connection hangs unnoticed.
+// On the instance that called Invalidate there is no such delay.
 //
-// While the subscription to the messages is down, or a message is known to be missing, Get does not use the tier, except for
-// stale values (StaleFor) when Redis does not answer either. When the subscription is back, the tier starts empty.
+// While the subscription to the messages is down, or a message is known to be missing, Get does not use the tier,
+// except for stale values (StaleFor) when Redis does not answer either. When the subscription is back, the tier starts
+// empty.
 //
-// The tier only keeps entries that a Guard with a tier, StaleFor or EarlyRefresh stored: others do not say how long they are
-// fresh.
+// The tier only keeps entries that a Guard with a tier, StaleFor or EarlyRefresh stored: others do not say how long
+// they are fresh.
 type LocalConfig struct {
-	// MaxBytes bounds the tier by the size of its keys and encoded values, with 256 bytes added for each. Decoded values may
-	// take more than that.
+	// MaxBytes bounds the tier by the size of its keys and encoded values, with 256 bytes added for each. Decoded
+	// values may take more than that.
 	MaxBytes int
 
 	// MaxEntries bounds the tier by the number of its entries.
 	MaxEntries int
 
-	// TTL is how long a value stays in the tier, at most, after it was read from Redis. At least a millisecond. Default: 5
-	// seconds.
+	// TTL is how long a value stays in the tier, at most, after it was read from Redis. At least a millisecond.
+	// Default: 5 seconds.
 	TTL time.Duration
 
-	// HotKeys limits the tier to that many keys: those that this process asked for most in the last seconds, if it asked for
-	// them about thirty times or more. Default: 0, all keys.
+	// HotKeys limits the tier to that many keys: the ones this process asked for most in the last seconds, if it asked
+	// for them about thirty times or more. Default: 0, all keys.
 	HotKeys int
 }
 
@@ -61,15 +62,15 @@ func (c *LocalConfig) check(bad func(field, format string, args ...any)) {
 
 const defaultLocalTTL = 5 * time.Second
 
-// VerifyConfig lets the Guard compare some of the hits of Get and GetMany with the source, to see how consistent cache and
-// source are while both are in use.
+// VerifyConfig lets the Guard compare some of the hits of Get and GetMany with the source, to see how consistent cache
+// and source are while both are in use.
 //
-// To compare a hit, the Guard runs the loader of the call again, perhaps after the call has returned. The loader of GetMany
-// gets one key. The load takes one of MaxLoads, and Hooks.OnLoad is called. A loader must not return something different
-// each time.
+// To compare a hit, the Guard runs the loader of the call again, perhaps after the call has returned. The loader of
+// GetMany gets one key. The load takes one of MaxLoads, and Hooks.OnLoad is called. A loader must not return something
+// different each time.
 //
-// The Guard skips a hit when all of MaxLoads are taken, or 4 comparisons are under way. It never compares remembered absence,
-// stale values, or values of Fetch.
+// The Guard skips a hit when all of MaxLoads are taken, or 4 comparisons are under way. It never compares remembered
+// absence, stale values, or values of Fetch.
 type VerifyConfig struct {
 	// OneIn is how many hits there are for each one compared. Default: 0, none; it then costs nothing.
 	OneIn int
@@ -93,17 +94,18 @@ const defaultVerifyDelay = time.Second
 // WriteLock is a lock that Update can hold, such as *mutex.Locker, *mutex.Quorum, and the Lockers of consensus/etcd,
 // consensus/zookeeper, consensus/postgres and consensus/mysql.
 type WriteLock interface {
-	// DoFenced waits for the lock of the name until ctx ends, and calls f while it holds it. The context of f ends when ctx does,
-	// and when the lock is lost. The fence is greater than that of each earlier holder. It returns f's error, joined with any
-	// error of the lock, as package mutex returns them.
+	// DoFenced waits for the lock of the name until ctx ends, and calls f while it holds it. The context of f ends when
+	// ctx does, and when the lock is lost. The fence is greater than each earlier holder's. It returns f's error,
+	// joined with any error of the lock, as package mutex returns them.
 	DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error
 }
 
 // Codec turns values into bytes and back. []byte and string values never pass through it.
 //
-// The callers of a load get what the loader returned, and others what comes back from the Codec. So the first values of a Cache, and one in
-// some thousands after that, are decoded again before they are stored: what cannot be decoded is not stored (Hooks.OnUnstorable), and what comes back
-// otherwise is logged once, with the path of the field, and counted (Stats.Altered). An empty slice or map counts as nil.
+// The callers of a load get what the loader returned, and others what comes back from the Codec. So the first values of
+// a Cache, and one in some thousands after that, are decoded again before they are stored: what cannot be decoded is
+// not stored (Hooks.OnUnstorable), and what comes back otherwise is logged once, with the path of the field, and
+// counted (Stats.Altered). An empty slice or map counts as nil.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error // v is a pointer
@@ -119,14 +121,15 @@ func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(dat
 // concurrently.
 //
 // An entry names its format, so a fleet may mix instances with different Compression, and change it without a flush. An
-// instance that cannot read a format loads the value, and replaces the entry by an uncompressed one, which all can read. So
-// instances do not keep overwriting each other's entries.
+// instance that cannot read a format loads the value, and replaces the entry by an uncompressed one, which all can
+// read. So instances do not keep overwriting each other's entries.
 type Compression interface {
 	// Formats lists the formats that Decompress reads, each a letter from a to z, except n. Compress writes the
 	// first one.
 	Formats() string
 
-	// Compress returns the payload compressed, or nil to have it stored as it is. It must neither change nor keep the payload.
+	// Compress returns the payload compressed, or nil to have it stored as it is. It must neither change nor keep the
+	// payload.
 	Compress(payload []byte) []byte
 
 	// Decompress reverses Compress of one of the Formats. If the result had more than limit bytes, it returns an error.

@@ -23,7 +23,7 @@ func shadow[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, 
 	default:
 		spec.load, spec.loadMany, spec.loadEach, spec.gathering, spec.spare = load, nil, nil, nil, true
 	}
-	if s.running.Add(1) > mostShadows || !g.life.Try(func() { // stop: that of reads and of loads
+	if s.running.Add(1) > mostShadows || !g.life.Try(func() { // stop: reads and loads have one
 		defer s.running.Add(-1)
 		ask := asker[V]{query[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}, any(&loaded)}
 		if absent {

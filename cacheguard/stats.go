@@ -22,7 +22,7 @@ type Stats struct {
 
 	FailedRefreshes uint64 // loads in the background that failed, so far; no caller had their errors
 
-	Altered uint64 // values, of those that were looked at, that did not come back from the Codec as they were: see Codec
+	Altered uint64 // values that the Guard checked, and that did not come back from the Codec as they were: see Codec
 
 	UnknownTags, UnknownKeys uint64 // invalidated, so far, and of a kind that no load of this Guard has had, and no Cache has
 

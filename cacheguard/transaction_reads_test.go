@@ -37,7 +37,8 @@ func (l *ledger) row(ctx context.Context) (string, error) {
 	return ctx.Value(seesKey{}).(string), nil
 }
 
-// transactions are the contexts that belong to one, whatever they are used for. The keys that they name are not those that are read.
+// transactions are the contexts that belong to one, whatever they are used for. They name other keys than the ones that
+// are read.
 var transactions = map[string]func(t *testing.T, f *fleet, read func(context.Context)){
 	"an intent": func(t *testing.T, f *fleet, read func(context.Context)) {
 		in := mustIntend(t, f.guards[0], Changes{Keys: []string{"named"}, Tags: []string{"named"}})

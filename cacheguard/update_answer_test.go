@@ -134,7 +134,7 @@ func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	}
 	var ended atomic.Bool
 	rule := proxy.On(func(args []string) bool { return ended.Load() || ends(args) && ended.Swap(true) }, redistest.CutBefore)
-	taken := beginUpdate(f, 1, db, "old", "k") // otherwise the end of the update and that of its lock are one request
+	taken := beginUpdate(f, 1, db, "old", "k") // otherwise one request ends the update and its lock
 	<-taken.began
 	done := make(chan error, 1)
 	go func() { done <- f.guards[0].Update(context.Background(), "k", db.write("new")) }()

@@ -14,12 +14,12 @@ import (
 
 // WarmConfig says how Warm goes about it. The zero WarmConfig is fine.
 type WarmConfig struct {
-	// Batch is how many things are looked up together, and loaded with one call of LoadMany or, without LoadMany, with that many calls of Load at a
-	// time. At most 10,000. Default: 100 with LoadMany, else a quarter of MaxLoads.
+	// Batch is how many things are looked up together, and loaded with one call of LoadMany or, without LoadMany, with
+	// that many calls of Load at a time. At most 10,000. Default: 100 with LoadMany, else a quarter of MaxLoads.
 	Batch int
 
-	// Pause is about how long Warm pauses between two batches: from half to one and a half of it, at random, so that instances that start
-	// together do not stay in step. Default: 10 ms. -1: not at all.
+	// Pause is about how long Warm pauses between two batches: from half to one and a half of it, at random, so that
+	// instances that start together do not stay in step. Default: 10 ms. -1: not at all.
 	Pause time.Duration
 
 	// Progress is called after each batch, by the goroutine of Warm, with what there is so far. Default: none.
@@ -36,20 +36,23 @@ var errWarmWithin = errors.New("cacheguard: warm: the context is a transaction's
 
 // Warmed counts what Warm has looked at.
 type Warmed struct {
-	Loaded  int // by this call, also those that turned out not to exist
+	Loaded  int // by this call, also things that turned out not to exist
 	Present int // in the cache already, or loaded by somebody else in the meantime
 	Failed  int
 }
 
-// Warm loads the things that the cache does not have, so that callers find them. It is for an instance that is to serve soon: after a deployment
-// with a new CacheConfig.Version, say, with the ids from a query or a list of keys.
+// Warm loads the things that the cache does not have, so that callers find them. It is for an instance that is to serve
+// soon: after a deployment with a new CacheConfig.Version, say, with the ids from a query or a list of keys.
 //
-// Its loads wait until no caller's load waits for a slot of MaxLoads or FleetLoads, so they never make a caller wait for a free slot; a load that
-// runs is not interrupted. As usual, there is one load of a key in the fleet: instances that warm the same things share the work. Entries get
-// their TTL with Jitter, so they do not end together. Hooks.OnGet is not called.
+// Its loads wait until no caller's load waits for a slot of MaxLoads or FleetLoads, so they never make a caller wait
+// for a free slot; a load that runs is not interrupted. As usual, there is one load of a key in the fleet: instances
+// that warm the same things share the work. Entries get their TTL with Jitter, so they do not end together. Hooks.OnGet
+// is not called.
 //
-// Warm ends when ids do, and when ctx ends: then the error is its cause. It goes on if a load fails: the error is then a *KeyError, of the first
-// one. With the context of an Intent, or of a write, it is an error, as nothing may be stored. A thing that cannot be cached (Redis does not answer, Bypass is on, Config.Serve says no) is not loaded, and counts as failed.
+// Warm ends when ids do, and when ctx ends: then the error is its cause. It goes on if a load fails: the error is then
+// a *KeyError, of the first one. With the context of an Intent, or of a write, it is an error, as nothing may be
+// stored. A thing that cannot be cached (Redis does not answer, Bypass is on, Config.Serve says no) is not loaded, and
+// counts as failed.
 func (c *Cache[K, V]) Warm(ctx context.Context, ids iter.Seq[K], cfg WarmConfig) (Warmed, error) {
 	if c == nil {
 		return Warmed{}, errNilCache

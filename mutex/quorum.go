@@ -17,10 +17,11 @@ import (
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// Quorum hands out locks that are kept by a majority of independent Redis servers, so that they survive the loss of the others. It is safe
-// for concurrent use. The algorithm is Redlock (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/) with a second
-// round, where a majority learns the fence: so fences grow, as any two majorities share a server. Its leases have the limits of all
-// leases: see the package comment. There is no Inspect, Revoke, LockMany or SelfCheck across servers; use a Locker for one of them.
+// Quorum hands out locks that are kept by a majority of independent Redis servers, so that they survive the loss of the
+// others. It is safe for concurrent use. The algorithm is Redlock
+// (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/) with a second round, where a majority
+// learns the fence: so fences grow, as any two majorities share a server. Its leases have the limits of all leases: see
+// the package comment. There is no Inspect, Revoke, LockMany or SelfCheck across servers; use a Locker for one of them.
 // Package admin shows what all of them say.
 type Quorum struct {
 	life     *lifecycle.Lender[*Lease]
@@ -35,8 +36,8 @@ const (
 	longestRetry  = 200 * time.Millisecond
 )
 
-// NewQuorum returns a Quorum on independent servers, preferably 3 or 5. A cluster, or a primary with its replicas, counts as one.
-// It does no I/O. It refuses Config.Fair, as there is no queue across servers, and Config.Replicas.
+// NewQuorum returns a Quorum on independent servers, preferably 3 or 5. A cluster, or a primary with its replicas,
+// counts as one. It does no I/O. It refuses Config.Fair, as there is no queue across servers, and Config.Replicas.
 func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	problems := []error{cfg.common().Check(), cfg.check()}
 	if len(clients) == 0 {
@@ -68,7 +69,7 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	return q, nil
 }
 
-// Close is like that of a Locker.
+// Close is like Locker.Close.
 func (q *Quorum) Close() error {
 	if q == nil {
 		return nil // NewQuorum failed: there is nothing to close
@@ -87,7 +88,7 @@ func (q *Quorum) begin(name string) error {
 	return lockErrors.Begin(q.life.Life, name)
 }
 
-// Lock is like that of a Locker. It returns an error of Redis at once if no majority can be reached at all, or when none can
+// Lock is like Locker.Lock. It returns an error of Redis at once if no majority can be reached at all, or when none can
 // be reached for longer than TTL during the wait.
 func (q *Quorum) Lock(ctx context.Context, name string) (*Lease, error) {
 	if q == nil {
@@ -114,8 +115,8 @@ func (q *Quorum) lock(ctx context.Context, name string) (l *Lease, err error) {
 	}
 }
 
-// TryLock is like that of a Locker. But if several callers ask at the same time, each may get some of the servers and none
-// a majority: then all are refused.
+// TryLock is like Locker.TryLock. But if several callers ask at the same time, each may get some of the servers and
+// none a majority: then all are refused.
 func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
 	if q == nil {
 		return nil, errNilLocker
@@ -156,7 +157,7 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 	return nil, lockErrors.Refused(ctx, name, err)
 }
 
-// Do is like that of a Locker.
+// Do is like Locker.Do.
 func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
 	if f == nil {
 		return nothingToDo(name)
@@ -168,7 +169,8 @@ func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *L
 	return l.do(ctx, f)
 }
 
-// DoFenced is like that of a Locker: Do for a function that needs only the fence of the lease. Config.WriteLock of a Guard uses it.
+// DoFenced is like Locker.DoFenced: Do for a function that needs only the fence of the lease. Config.WriteLock of a
+// Guard uses it.
 func (q *Quorum) DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error {
 	if f == nil {
 		return nothingToDo(name)

@@ -17,10 +17,10 @@ import (
 // patience is how long the environment waits for what should take milliseconds, on a machine that may be busy.
 const patience = time.Minute
 
-// errOutage is the error of every request in an outage: that of a Redis that does not answer in time, but at once.
+// errOutage is the error of every request in an outage. It is a time-out, without the wait for one.
 var errOutage = fmt.Errorf("cacheguardtest: outage: %w", context.DeadlineExceeded)
 
-// Env is a Guard with an in-process Redis and a clock. Its methods may be called concurrently, also by loaders; those that
+// Env is a Guard with an in-process Redis and a clock. Its methods may be called concurrently, also by loaders; methods that
 // can fail the test are for the goroutine of the test, as t.Fatal is.
 type Env struct {
 	// Guard is closed at the end of the test.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/replay"
 )
 
-// Drawing is a kind of run that is drawn to be replayed: of which model, within which bounds, and where the tests are that replay it.
+// Drawing is a kind of run that is drawn to be replayed: of which model, within which bounds, and where the tests are
+// that replay it.
 type Drawing struct {
 	Name, Model, Folder string
 	Defines             []string
@@ -40,24 +42,27 @@ var Drawn = []Drawing{
 	{"semaphore", "semaphore", "semaphore", []string{"-DCALLERS=4", "-DFEWER=1", "-DLEAVES=1", "-DPAUSES=2", "-DDEATHS=1", "-DCOPIES=2"}},
 }
 
-// DrawAll draws so many runs of each kind, or of those of that name, and writes them to the testdata of their tests.
+// DrawAll draws so many runs of each kind, or of those of that name, and writes them into an archive in the testdata of
+// their tests.
 func (s *Searcher) DrawAll(ctx context.Context, root, name string, runs int) error {
 	for _, d := range Drawn {
+		if name != "" && name != d.Name {
+			continue
+		}
+		var archive bytes.Buffer
 		for seed := range runs {
-			if name != "" && name != d.Name {
-				continue
-			}
 			trail, err := s.Draw(ctx, Model{Name: d.Model}, d.Defines, seed)
 			if err != nil {
 				return err
 			}
-			file := filepath.Join(root, d.Folder, "testdata", fmt.Sprintf("%s-%02d.txt", d.Name, seed))
-			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-				return err
-			}
-			if err := os.WriteFile(file, []byte(replay.Write(trail)), 0o644); err != nil {
-				return err
-			}
+			fmt.Fprintf(&archive, "-- %s-%02d --\n%s", d.Name, seed, replay.Write(trail))
+		}
+		file := filepath.Join(root, d.Folder, replay.Archive(d.Name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, archive.Bytes(), 0o644); err != nil {
+			return err
 		}
 	}
 	return nil

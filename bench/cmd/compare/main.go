@@ -1,10 +1,10 @@
 // Command compare measures cacheguard beside other libraries on a real redis-server, and writes down what it finds:
 //
-//	go run ./bench/cmd/compare -out bench/results/compare
+//	go run ./bench/cmd/compare -out bench/results/run
 //
 // It starts a redis-server of its own, or uses the one at REDIS_URL, on which nobody else should work during the run.
-// There it removes its own keys at the end, and touches no others. It ends by itself; Ctrl-C ends it with what it has so
-// far.
+// There it removes its own keys at the end, and touches no others. It ends by itself; Ctrl-C ends it with what it has
+// so far.
 package main
 
 import (
@@ -56,7 +56,8 @@ type options struct {
 	trips             []time.Duration // round trips to Redis; none: each case has its own
 }
 
-// longest is what the scenarios that need a multiple of it can do before their calls count as hanging; more rounds say more.
+// longest is what the scenarios that need a multiple of it can do before their calls count as hanging; more rounds say
+// more.
 const longest = 3 * time.Second
 
 func parse(args []string, stderr io.Writer) (o options, err error) {

@@ -144,7 +144,7 @@ func (e *Epochs) see(p *part, now protocol.Epoch, forgot uint64) {
 	}
 }
 
-// common is what all entries of a kind have: the epoch of the Prefix, and that of the kind if there is one.
+// common is what all entries of a kind have: the epoch of the Prefix, and the kind's if there is one.
 type common struct{ names, keys []string }
 
 func (p *part) common(kind string) *common {

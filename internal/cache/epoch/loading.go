@@ -16,15 +16,16 @@ var ErrUnproven = errors.New("a tag may have been invalidated")
 
 // loading is what a Reading keeps for a load.
 type loading struct {
-	made     map[string]protocol.Epoch // by key: those that Redis did not have at first
+	made     map[string]protocol.Epoch // by key: epochs that Redis did not have at first
 	askedAny *link.Read
 	anyTag   protocol.Epoch // of all tags together, as it was before the load; zero: not known
 }
 
 // Prepare begins what a load needs beside Keys, and does not wait. It is followed by Ready, if the load is to begin.
 //
-// A load may have tags that nobody knew before. The epoch of all tags together, which every invalidation of a tag removes too, then tells
-// whether one was invalidated since. Where there are no tags, the one that was seen first serves for ever.
+// A load may have tags that nobody knew before. The epoch of all tags together, which every invalidation of a tag
+// removes too, then tells whether one was invalidated since. Where there are no tags, the one that was seen first
+// serves for ever.
 func (r *Reading) Prepare(ctx context.Context) {
 	known := r.part.known.Load()
 	if known != nil {
@@ -35,8 +36,8 @@ func (r *Reading) Prepare(ctx context.Context) {
 	}
 }
 
-// Ready waits for what was asked, and makes the epochs that are missing. It is called before the load begins. If Redis fails, the load
-// goes on, and Stamp says why it cannot be stored.
+// Ready waits for what was asked, and makes the epochs that are missing. It is called before the load begins. If Redis
+// fails, the load goes on, and Stamp says why it cannot be stored.
 func (r *Reading) Ready(ctx context.Context) {
 	if r.wait(ctx) != nil {
 		return
@@ -102,8 +103,8 @@ func (r *Reading) before(key string) protocol.Epoch {
 	return e
 }
 
-// Confirms reports whether a stamp has the epochs that held before the load. A load that read an entry must not make that entry
-// valid again.
+// Confirms reports whether a stamp has the epochs that held before the load. A load that read an entry must not make
+// that entry valid again.
 func (r *Reading) Confirms(stamp protocol.Stamp) bool {
 	keys := r.common.keys
 	if r.before(keys[0]) != stamp.Prefix || r.kind != "" && r.before(keys[1]) != stamp.Kind {
@@ -117,7 +118,7 @@ func (r *Reading) Confirms(stamp protocol.Stamp) bool {
 	return true
 }
 
-// Stamp returns the stamp of what was loaded after Ready. The error is ErrUnproven, or that of Redis.
+// Stamp returns the stamp of what was loaded after Ready. The error is ErrUnproven, or Redis'.
 func (r *Reading) Stamp(ctx context.Context, tags []string) (s protocol.Stamp, err error) {
 	keys := r.common.keys
 	if s.Prefix = r.before(keys[0]); r.kind != "" {

@@ -8,10 +8,11 @@ import (
 	"github.com/cacheguard/go/internal/redis/link"
 )
 
-// Reading is a question for the epochs of the names that an entry may have. All that it answers with was read after it began.
+// Reading is a question for the epochs of the names that an entry may have. All that it answers with was read after it
+// began.
 //
-// Begin is followed by a read of the value and of Keys, and by Take, or by Ask. Then Compare and Holds, or Check, judge an entry; Prepare,
-// Ready and Stamp serve a load. It is not safe for concurrent use.
+// Begin is followed by a read of the value and of Keys, and by Take, or by Ask. Then Compare and Holds, or Check, judge
+// an entry; Prepare, Ready and Stamp serve a load. It is not safe for concurrent use.
 type Reading struct {
 	Under []tier.NameMark // states of the names in the local tier, from before they were asked about
 	Ends  bool            // one of the epochs compared ends with an intent: the local tier may not keep what has it
@@ -39,7 +40,8 @@ type Reading struct {
 	loading
 }
 
-// Begin begins a Reading for a key, whose entry belongs to that kind; empty: to none. Known are tags that it has in any case.
+// Begin begins a Reading for a key, whose entry belongs to that kind; empty: to none. Known are tags that it has in any
+// case.
 func (e *Epochs) Begin(key, valueKey, kind string, known []string) (r Reading) {
 	e.BeginIn(&r, key, valueKey, kind, known)
 	return r
@@ -109,8 +111,9 @@ func wait(ctx context.Context, read *link.Read) error {
 	return read.Wait(ctx)
 }
 
-// epoch returns the epoch at a key; zero: there is none, or Redis did not say. A tag in more was marked after read was sent. An epoch that read has of it,
-// because another key in the same request has the tag, too, may be older than the mark, and the local tier would keep what is invalid.
+// epoch returns the epoch at a key; zero: there is none, or Redis did not say. A tag in more was marked after read was
+// sent. An epoch that read has of it, because another key in the same request has the tag, too, may be older than the
+// mark, and the local tier would keep what is invalid.
 func (r *Reading) epoch(key string) (e protocol.Epoch, redisErr error) {
 	for _, read := range [...]*link.Read{r.more, r.read} {
 		if read != nil {
@@ -149,7 +152,7 @@ func (r *Reading) compare(name, key string, was protocol.Epoch) {
 	}
 }
 
-// compareTags does so with the tags. It asks for the epochs of those that were not guessed.
+// compareTags does so with the tags. It asks for the epochs of tags that were not guessed.
 func (r *Reading) compareTags(ctx context.Context) {
 	guessed, i := true, 0
 	var names, keys []string
@@ -204,7 +207,8 @@ func namesOf(tags protocol.Tags) (names []string) {
 	return names
 }
 
-// Check asks for the epochs if that has not been done, and reports whether an entry is valid. The redisErr says that Redis did not tell.
+// Check asks for the epochs if that has not been done, and reports whether an entry is valid. The redisErr says that
+// Redis did not tell.
 func (r *Reading) Check(ctx context.Context, stamp protocol.Stamp) (holds bool, redisErr, err error) {
 	if r.read == nil && r.failed == nil {
 		r.Ask(ctx)

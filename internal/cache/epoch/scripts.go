@@ -25,7 +25,7 @@ var (
 // ttl is how long an epoch stays after it was last asked for by make. When it goes, its entries are invalid.
 const ttl = 30 * 24 * time.Hour
 
-// make returns the epochs at the keys, which are of one part, as they are at one moment. It makes those that are not there.
+// make returns the epochs at the keys, which are of one part, as they are at one moment. It makes missing ones.
 func (e *Epochs) make(ctx context.Context, keys []string) ([]protocol.Epoch, error) {
 	call := &script.Call{Script: makeScript, Keys: withUntils(keys), Args: []any{rand.Text(), script.Millis(ttl)}}
 	cmd, err := e.link.Do(ctx, keys[0], &link.Call{Script: call, Rank: link.HoldsSlot})
@@ -51,8 +51,9 @@ func (e *Epochs) Revoke(name string, part int, notice string) *script.Call {
 	return &script.Call{Script: revokeScript, Keys: e.revoked(name, part), Args: []any{e.channel, notice}}
 }
 
-// RevokeInSteps does what Revoke does, with commands of one key each, for the time in which the slot of the keys is moved to another node. The
-// epoch of all tags goes first: a load that began before, and names the tag at its end, must not find that one when the tag's own is gone.
+// RevokeInSteps does what Revoke does, with commands of one key each, for the time in which the slot of the keys is
+// moved to another node. The epoch of all tags goes first: a load that began before, and names the tag at its end, must
+// not find that one when the tag's own is gone.
 func (e *Epochs) RevokeInSteps(name string, part int, notice string) (steps [][]*script.Call) {
 	for _, key := range slices.Backward(e.revoked(name, part)) {
 		steps = append(steps, []*script.Call{protocol.Delete(key)})
@@ -63,8 +64,9 @@ func (e *Epochs) RevokeInSteps(name string, part int, notice string) (steps [][]
 // aftermath is for how long the end of an intent that nobody ended is known: longer than any TTL can be late.
 const aftermath = time.Minute
 
-// Intend is the call that lets an intent of a transaction stand on a tag, in a part of the keyspace, for as long as lasting: until then, or
-// until it is done, no epoch of the tag lasts longer than it. The intent is any text that no other one has.
+// Intend is the call that lets an intent of a transaction stand on a tag, in a part of the keyspace, for as long as
+// lasting: until then, or until it is done, no epoch of the tag lasts longer than it. The intent is any text that no
+// other one has.
 func (e *Epochs) Intend(name string, part int, intent string, lasting time.Duration, notice string) *script.Call {
 	call := e.RenewIntend(name, part, intent, lasting)
 	call.Args = append(call.Args, e.channel, notice)
@@ -101,7 +103,8 @@ func withUntils(epochs []string) []string {
 	return keys
 }
 
-// Source is the text of a script as Redis gets it, for tests that pick it out of the traffic; empty: there is no such script.
+// Source is the text of a script as Redis gets it, for tests that pick it out of the traffic; empty: there is no such
+// script.
 func Source(name string) string {
 	return map[string]*script.Script{
 		"make": makeScript, "revoke": revokeScript, "intend_tag": intendScript, "done_tag": doneScript,

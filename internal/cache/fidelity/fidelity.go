@@ -11,7 +11,7 @@ import (
 
 const (
 	first = 8    // values of a kind are looked at
-	oneIn = 4096 // of those that follow
+	oneIn = 4096 // of the values that follow
 
 	deepest = 100 // a difference further down is not looked for
 )

@@ -58,9 +58,9 @@ type Ticket[K comparable, R any] struct {
 	call  *call[R]
 }
 
-// Enter joins the run under way for the key, or starts one; the ticket's Wait returns its result, and each ticket must be waited
-// for. The run gets the values of its first caller's context and a cancellation of its own. The error is ErrClosed; what the
-// run has to say is its result. The run must not panic.
+// Enter joins the run under way for the key, or starts one; the ticket's Wait returns its result, and each ticket must
+// be waited for. The run gets the values of its first caller's context and a cancellation of its own. The error is
+// ErrClosed; what the run has to say is its result. The run must not panic.
 func (g *Group[K, R]) Enter(ctx context.Context, key K, run Run[R]) (t Ticket[K, R], err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,7 +113,8 @@ func (g *Group[K, R]) Callers(key K) int {
 	return 0
 }
 
-// Count returns how many runs are under way for the keys that match, and how many callers wait for them. It looks at all runs.
+// Count returns how many runs are under way for the keys that match, and how many callers wait for them. It looks at
+// all runs.
 func (g *Group[K, R]) Count(match func(K) bool) (runs, callers int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -172,8 +173,8 @@ func CallersOf(ctx context.Context) func() int {
 	return func() int { return 1 }
 }
 
-// Entered is how many callers have entered the run with this context so far, with those that left; always one, if it is not the context
-// of a run.
+// Entered is how many callers have entered the run with this context so far, also callers that left; always one, if it
+// is not the context of a run.
 func Entered(ctx context.Context) int {
 	if c, ok := ctx.Value(countsKey{}).(*counts); ok {
 		return int(c.entered.Load())
@@ -183,8 +184,8 @@ func Entered(ctx context.Context) int {
 
 type countsKey struct{}
 
-// Start starts a run for the key that belongs to nobody, unless one is under way, and reports whether it did. Only Close
-// cancels it.
+// Start starts a run for the key that belongs to nobody, unless one is under way, and reports whether it did. Only
+// Close cancels it.
 func (g *Group[K, R]) Start(ctx context.Context, key K, run Run[R]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

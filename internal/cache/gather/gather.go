@@ -1,9 +1,10 @@
 // Package gather lets the loads of several keys share one call of a loader, while each key keeps a fate of its own.
 //
-// A load that is on its way is a member of a Call: it joins, and later it either obtains a value from the Call or skips it. The Call begins
-// when the first member obtains. It waits for the right to run, lets nobody join from then on, waits for the members that are still on
-// their way, and runs. So a lone member waits for nobody. In a Call that others may join, they are waited for no longer than four times as long
-// as the first member was on its way (but ten milliseconds at least): one whose Redis hangs does not hold up the others, and comes too late.
+// A load that is on its way is a member of a Call: it joins, and later it either obtains a value from the Call or skips
+// it. The Call begins when the first member obtains. It waits for the right to run, lets nobody join from then on,
+// waits for the members that are still on their way, and runs. So a lone member waits for nobody. In a Call that others
+// may join, they are waited for no longer than four times as long as the first member was on its way (but ten
+// milliseconds at least): one whose Redis hangs does not hold up the others, and comes too late.
 package gather
 
 import (
@@ -13,7 +14,8 @@ import (
 	"time"
 )
 
-// How long a Call that others may join waits for members on their way: in times of that of the first member, and at least.
+// How long a Call that others may join waits for members on their way: in times of the first member's way, and at
+// least.
 const (
 	longestWay   = 4
 	shortestWait = 10 * time.Millisecond
@@ -32,8 +34,8 @@ type Config struct {
 	// Take waits for the right to run, and returns how to give it back. Not ok: the context has ended.
 	Take func(ctx context.Context) (free func(), ok bool)
 
-	// Run runs the loader, and calls finish with the result, also if the loader panics or ends its goroutine. It may not panic itself. If it outlasts
-	// the context, the members do not wait for it.
+	// Run runs the loader, and calls finish with the result, also if the loader panics or ends its goroutine. It may
+	// not panic itself. If it outlasts the context, the members do not wait for it.
 	Run func(ctx context.Context, members []Member, finish func(map[string]any, error))
 
 	// Limit bounds the time of Run.
@@ -151,7 +153,8 @@ const (
 	Late         // the others have not waited for it any longer
 )
 
-// Obtain waits for the member's value. Result.Err says that ctx ended or that the call failed; the other fields then mean nothing.
+// Obtain waits for the member's value. Result.Err says that ctx ended or that the call failed; the other fields then
+// mean nothing.
 func (c *Call) Obtain(ctx context.Context, m Member) (Result, Fate) {
 	key := m.Key
 	c.mu.Lock()
@@ -223,7 +226,8 @@ func (c *Call) run() {
 	c.cfg.Run(ctx, members, c.finish)
 }
 
-// awaitOthers seals the Call, and waits for those who are on their way; in one that others could join, no longer than given.
+// awaitOthers seals the Call, and waits for those who are on their way; in one that others could join, no longer than
+// given.
 func (c *Call) awaitOthers(most time.Duration) {
 	c.mu.Lock()
 	c.sealed = true

@@ -5,7 +5,7 @@ import "github.com/cacheguard/go/internal/cache/protocol"
 // Past says which intents a call must read past the cache for, according to its context.
 type Past struct {
 	Named  *Intent   // the innermost that names the key; nil: none does
-	tagged []*Intent // those that name tags, which a value may have
+	tagged []*Intent // intents that name tags, which a value may have
 }
 
 // Add adds an intent of the Guard, if it names the key, or tags. Nil adds nothing.
@@ -25,8 +25,8 @@ func (p *Past) Add(of *Intents, in *Intent, key string) {
 // Any reports whether there are such intents.
 func (p *Past) Any() bool { return p.Named != nil || len(p.tagged) > 0 }
 
-// Must reports whether the call has to go past the cache after all, once that has been read: what it found has a tag that is named, or Redis
-// did not say what tags there are (not known).
+// Must reports whether the call has to go past the cache after all, once that has been read: what it found has a tag
+// that is named, or Redis did not say what tags there are (not known).
 func (p *Past) Must(known bool, stamp protocol.Stamp) bool {
 	if p.Named != nil || p.Any() && !known {
 		return true
@@ -39,7 +39,8 @@ func (p *Past) Must(known bool, stamp protocol.Stamp) bool {
 	return false
 }
 
-// names reports whether the key is named, and whether tags are. An intent names nothing after Done: only then is the transaction over.
+// names reports whether the key is named, and whether tags are. An intent names nothing after Done: only then is the
+// transaction over.
 func (in *Intent) names(key string) (named, tags bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

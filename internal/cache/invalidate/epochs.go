@@ -8,15 +8,15 @@ import (
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
-// OfEpochs sends the invalidations of names: a tag, a kind, everything. A name has an epoch in each part of the keyspace, and each part is sent,
-// and may fail, for itself.
+// OfEpochs sends the invalidations of names: a tag, a kind, everything. A name has an epoch in each part of the
+// keyspace, and each part is sent, and may fail, for itself.
 type OfEpochs struct {
 	Sender
 
 	epochs *epoch.Epochs
 }
 
-// OpenEpochs makes the Sender that of the epochs.
+// OpenEpochs has the Sender send invalidations of epochs.
 func (o *OfEpochs) OpenEpochs(w *Writer, epochs *epoch.Epochs) {
 	o.epochs = epochs
 	o.open(w, ofEpochs{w, epochs})

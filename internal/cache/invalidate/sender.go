@@ -16,7 +16,7 @@ import (
 // most bounds one pipeline. Redis takes some 10 µs for each, and other clients come in between.
 const most = 1024
 
-// Sender sends invalidations of one sort, of keys or of epochs, and repeats those that failed.
+// Sender sends invalidations of one sort, of keys or of epochs, and repeats failed ones.
 type Sender struct {
 	*Writer
 	Pending
@@ -34,7 +34,7 @@ type Sort interface {
 
 func (s *Sender) open(w *Writer, of Sort) { s.Writer, s.journal, s.Sort = w, w.Journal, of }
 
-// OpenKeys makes the Sender that of keys. Until then, nothing is pending.
+// OpenKeys has the Sender send invalidations of keys. Until then, nothing is pending.
 func (s *Sender) OpenKeys(w *Writer, keys *protocol.Keyspace) { s.open(w, ofKeys{w, keys}) }
 
 // ofKeys are invalidations of keys.
@@ -60,8 +60,9 @@ func (o ofKeys) Notice(key string) string { return o.Notices.Next(o.Part(key)) }
 
 func (o ofKeys) ForgetLocal(keys []string) { o.Local().Forget(keys...) }
 
-// Send sends the invalidations of each part of the keyspace separately, as parts fail separately, and waits for all of them, even if ctx has ended:
-// the source has been written, and whether that was told must not depend on the patience of somebody's client. RedisTimeout bounds the wait.
+// Send sends the invalidations of each part of the keyspace separately, as parts fail separately, and waits for all of
+// them, even if ctx has ended: the source has been written, and whether that was told must not depend on the patience
+// of somebody's client. RedisTimeout bounds the wait.
 func (s *Sender) Send(ctx context.Context, keys []string) error {
 	failed := s.inParts(keys, func(part []string) map[string]error {
 		some := s.forgetPart(ctx, "invalidate", part, s.Notice, s.Call)
@@ -103,8 +104,8 @@ func (s *Sender) EnqueueFailed(keys []string, failed map[string]error) (errs []e
 	return errs
 }
 
-// Forget runs, for each key, the call that removes it and publishes the notice, in batches for each part of the keyspace, and returns the errors
-// by key.
+// Forget runs, for each key, the call that removes it and publishes the notice, in batches for each part of the
+// keyspace, and returns the errors by key.
 func (s *Sender) Forget(ctx context.Context, op string, keys []string, call func(key, notice string) *script.Call) map[string]error {
 	return s.inParts(keys, func(part []string) map[string]error { return s.forgetPart(ctx, op, part, s.Notice, call) })
 }
@@ -191,8 +192,8 @@ func (s *Sender) shown(key string) string {
 	return shown
 }
 
-// despiteMove removes what a call should have removed, which Redis refused because the slot is being moved and some of the keys are not
-// there. It goes in steps of one key each. An intent that the call should have ended expires.
+// despiteMove removes what a call should have removed, which Redis refused because the slot is being moved and some of
+// the keys are not there. It goes in steps of one key each. An intent that the call should have ended expires.
 func (s *Sender) despiteMove(ctx context.Context, key, notice string) error {
 	for _, step := range s.Steps(key, notice) {
 		cmds, err := s.write(ctx, step...)

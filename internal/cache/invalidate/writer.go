@@ -1,4 +1,4 @@
-// Package invalidate sends the invalidations of a Guard, and repeats those that failed until they succeed.
+// Package invalidate sends the invalidations of a Guard, and repeats failed ones until they succeed.
 package invalidate
 
 import (
@@ -26,9 +26,10 @@ type Writer struct {
 	Untold func(op, key string, err error) error // does not report it
 }
 
-// write runs calls that must not be forgotten, all for one part of the keyspace, under RedisTimeout. Each command has its own error; if
-// write itself returns an error, there are no commands: while the breaker is open, it is breaker.ErrOpen, at once, but for the last attempt of
-// a Guard that is closed, which is always made. Only tasks may call it.
+// write runs calls that must not be forgotten, all for one part of the keyspace, under RedisTimeout. Each command has
+// its own error; if write itself returns an error, there are no commands: while the breaker is open, it is
+// breaker.ErrOpen, at once, but for the last attempt of a Guard that is closed, which is always made. Only tasks may
+// call it.
 func (w *Writer) write(ctx context.Context, calls ...*script.Call) ([]*script.Reply, error) {
 	if w.Breakers.Of(calls[0].Keys[0]).IsOpen() && w.Life.Ending.Err() == nil {
 		return nil, breaker.ErrOpen

@@ -14,7 +14,8 @@ const (
 	// FleetName is the name of the semaphore of FleetLoads, under the Guard's Prefix.
 	FleetName = "fleet-loads"
 
-	// MaxHandOns is how many loads in a row use a permit before it goes back to the fleet, where others may wait for it.
+	// MaxHandOns is how many loads in a row use a permit before it goes back to the fleet, where others may wait for
+	// it.
 	MaxHandOns = 8
 
 	// mostLate is how often a request is sent again whose permit was over when it came.
@@ -24,13 +25,15 @@ const (
 	keepIdle = 5 * time.Millisecond
 )
 
-// Fleet hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's lifecycle. Loads that find
-// none at hand wait in the instance. While the fleet has free permits, the instance asks for one for each of them; otherwise it queues for
-// one for every MaxHandOns. A load that ends passes its permit to a waiting one: in turn to the oldest, and to that with the most callers
-// (package slots). So a busy instance asks the semaphore once for several loads, and an instance where nothing waits has no permits.
+// Fleet hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's lifecycle.
+// Loads that find none at hand wait in the instance. While the fleet has free permits, the instance asks for one for
+// each of them; otherwise it queues for one for every MaxHandOns. A load that ends passes its permit to a waiting one:
+// in turn to the oldest, and to that with the most callers (package slots). So a busy instance asks the semaphore once
+// for several loads, and an instance where nothing waits has no permits.
 //
-// A load asks for its permit when it has its slot and the lease of its key. So others that want the same key wait for the one with the
-// lease, and need no permits; and a load that waits for a slot of its instance keeps no permit from other instances.
+// A load asks for its permit when it has its slot and the lease of its key. So others that want the same key wait for
+// the one with the lease, and need no permits; and a load that waits for a slot of its instance keeps no permit from
+// other instances.
 //
 // When Redis does not answer, loads get empty permits: MaxLoads alone limits them.
 type Fleet struct {
@@ -82,7 +85,8 @@ func (f *Fleet) try() *permit {
 	return nil
 }
 
-// ask returns a permit that is at hand, or one of the fleet's if that has one to spare and nobody here waits or asks already; or nil.
+// ask returns a permit that is at hand, or one of the fleet's if that has one to spare and nobody here waits or asks
+// already; or nil.
 func (f *Fleet) ask(ctx context.Context) *permit {
 	if p := f.try(); p != nil || !f.mayAsk() {
 		return p
@@ -160,8 +164,8 @@ func (f *Fleet) askForMore() {
 	}
 }
 
-// wantedLocked returns how many permits the instance should ask for. One in the queue of the fleet for each load would cost Redis a heartbeat
-// each, and those that come first would give one instance all permits at once.
+// wantedLocked returns how many permits the instance should ask for. One in the queue of the fleet for each load would
+// cost Redis a heartbeat each, and the first requests would give one instance all permits at once.
 func (f *Fleet) wantedLocked() int {
 	wanted := f.waiting
 	if f.scarce {
@@ -209,7 +213,8 @@ func (f *Fleet) isScarce() bool {
 	return f.scarce
 }
 
-// mayQueue reports whether a request that found nothing to spare is to queue. If not, enough others do, and it counts no more.
+// mayQueue reports whether a request that found nothing to spare is to queue. If not, enough others do, and it counts
+// no more.
 func (f *Fleet) mayQueue(cancel *context.CancelFunc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -118,7 +118,7 @@ type right int
 
 const (
 	none    right = iota
-	ofOther       // that of another load, which this one is part of; or there is no limit
+	ofOther       // the right of another load, which this one is part of; or there is no limit
 	ofOwn         // one of MaxLoads
 )
 
@@ -128,8 +128,8 @@ func (s Slot) IsNone() bool { return s.right == none }
 // IsOwn reports whether the load has a slot of its own, which others may wait for.
 func (s Slot) IsOwn() bool { return s.right == ofOwn }
 
-// Try takes a slot if there is one. A spare one has a permit of FleetLoads, which may take a round trip: a caller that waits for no
-// slot must not wait for a permit, either.
+// Try takes a slot if there is one. A spare one has a permit of FleetLoads, which may take a round trip: a caller that
+// waits for no slot must not wait for a permit, either.
 func (l *Loads) Try(ctx context.Context, n Need) Slot {
 	s := l.try(n)
 	if !n.Spare || l.Fleet == nil || s.right != ofOwn {
@@ -157,7 +157,8 @@ func (l *Loads) try(n Need) Slot {
 	return s
 }
 
-// Take waits for a slot, and reports whether it got one before the context ended, or before the last caller that waits for a spare one left.
+// Take waits for a slot, and reports whether it got one before the context ended, or before the last caller that waits
+// for a spare one left.
 func (l *Loads) Take(ctx context.Context, n Need) (Slot, bool) {
 	switch {
 	case l.nothing(n):
@@ -177,8 +178,8 @@ func (l *Loads) Take(ctx context.Context, n Need) (Slot, bool) {
 	return s, true
 }
 
-// takeSpare tries now and again. It does not queue: a load in the queue of its Cache would keep that slot from callers while it waits for
-// one of MaxLoads.
+// takeSpare tries now and again. It does not queue: a load in the queue of its Cache would keep that slot from callers
+// while it waits for one of MaxLoads.
 func (l *Loads) takeSpare(ctx context.Context, n Need) (Slot, bool) {
 	callers := flight.CallersOf(ctx)
 	for pause := shortestPause; callers() > 0; pause = min(2*pause, longestPause) {
@@ -192,8 +193,8 @@ func (l *Loads) takeSpare(ctx context.Context, n Need) (Slot, bool) {
 	return Slot{}, false
 }
 
-// Permit takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the load may run. If
-// not, the context has ended, and the slot is free.
+// Permit takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the
+// load may run. If not, the context has ended, and the slot is free.
 func (l *Loads) Permit(ctx context.Context, s *Slot) bool {
 	if l.Fleet == nil || s.right != ofOwn || s.permit != nil {
 		return true

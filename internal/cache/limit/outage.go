@@ -20,8 +20,8 @@ func (f *Fleet) Suspended() bool {
 	return true
 }
 
-// probe finds out whether Redis answers again, in the background. On a cluster, the breaker is for a part of the slots, where the
-// Guard may have no key that anybody asks for.
+// probe finds out whether Redis answers again, in the background. On a cluster, the breaker is for a part of the slots,
+// where the Guard may have no key that anybody asks for.
 func (f *Fleet) probe() {
 	try, err := f.Breaker.Allow()
 	if err != nil {
@@ -35,7 +35,7 @@ func (f *Fleet) probe() {
 	}
 }
 
-// pass lets the loads go that wait, without permits, and for a while those that come. It returns one more such permit.
+// pass lets waiting loads go without permits, and for a while new ones. It returns one more such permit.
 func (f *Fleet) pass(why error) *permit {
 	if why != nil {
 		f.Failed(why)

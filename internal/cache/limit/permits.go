@@ -58,7 +58,8 @@ func (f *Fleet) keep(lease Lease) *permit {
 	return p
 }
 
-// isGone marks a permit that is lost, or about to be given back, unusable. A load that uses it goes on, and those that wait need another one.
+// isGone marks a permit that is lost, or about to be given back, unusable. A load that uses it goes on, and waiting
+// loads need another one.
 func (f *Fleet) isGone(p *permit) {
 	f.mu.Lock()
 	if !p.gone {

@@ -66,7 +66,8 @@ func (k *Keyspace) Renew(valueKey, token string) script.Call {
 	}
 }
 
-// BeginUpdate announces a writer of the key: it removes the values and leases of all version slots, and leaves an intent.
+// BeginUpdate announces a writer of the key: it removes the values and leases of all version slots, and leaves an
+// intent.
 func (k *Keyspace) BeginUpdate(valueKey, token, notice string) *script.Call {
 	return &script.Call{
 		Script: beginUpdateScript,
@@ -103,9 +104,10 @@ func (k *Keyspace) DropLarge(valueKey string, bytes int) *script.Call {
 	return &script.Call{Script: dropLargeScript, Keys: []string{valueKey}, Args: []any{bytes}}
 }
 
-// InvalidateInSteps does what Invalidate does, with commands of one key each, for the time in which the slot of the keys is moved
-// to another node. The steps are to be taken one after the other: no load that began before may store once the leases are gone, and values
-// are removed after them. Those that wait for a load are not woken, but ask again by themselves.
+// InvalidateInSteps does what Invalidate does, with commands of one key each, for the time in which the slot of the
+// keys is moved to another node. The steps are to be taken one after the other: no load that began before may store
+// once the leases are gone, and values are removed after them. Callers that wait for a load are not woken, but ask
+// again by themselves.
 func (k *Keyspace) InvalidateInSteps(valueKey, notice string) [][]*script.Call {
 	var leases, values []*script.Call
 	for _, key := range AllVersionSlots(valueKey) {

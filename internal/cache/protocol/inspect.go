@@ -15,7 +15,7 @@ import (
 type Inspected struct {
 	Now     time.Time
 	Value   []byte        // the entry, or its beginning; nil: there is none
-	Size    int           // of the entry; no more than that of Value if the user may not ask
+	Size    int           // of the entry; no more than len(Value) if the user may not ask
 	whole   bool          // Value is all of the entry
 	Expires time.Duration // until Redis drops the value; below 0: never
 
@@ -47,7 +47,8 @@ func (k *Keyspace) Inspect(valueKey string) *script.Call {
 // inspectedLen is how much of an entry is looked at: more than what comes before any payload.
 const inspectedLen = 64 << 10
 
-// Entry decodes the entry of the user's key. Of one that is longer than what was looked at, it has no whole payload, and whether that is intact is not known.
+// Entry decodes the entry of the user's key. Of one that is longer than what was looked at, it has no whole payload,
+// and whether that is intact is not known.
 func (in *Inspected) Entry(key string) (Entry, error) {
 	if in.whole || len(in.Value) < inspectedLen {
 		return DecodeEntry(key, in.Value)
@@ -140,8 +141,8 @@ func (in *Inspected) readUntils(untils []any) {
 	}
 }
 
-// left is how long something stands that has a deadline and a length. If that is more than the length, it was set before the
-// clock was.
+// left is how long something stands that has a deadline and a length. If that is more than the length, it was set
+// before the clock was.
 func (in *Inspected) left(deadlineAndLength string) (left, length time.Duration) {
 	deadline, lasts, _ := strings.Cut(deadlineAndLength, " ")
 	ends, err1 := strconv.ParseInt(deadline, 10, 64)

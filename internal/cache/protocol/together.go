@@ -8,8 +8,8 @@ import (
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
-// LockUpdate is BeginUpdate in the step that takes the key's lock: ask is the call that asks for it, and the reply is its reply. With a lasting,
-// it is BeginPut, and leaves the GenerationOf the token and the lock's fence.
+// LockUpdate is BeginUpdate in the step that takes the key's lock: ask is the call that asks for it, and the reply is
+// its reply. With a lasting, it is BeginPut, and leaves the GenerationOf the token and the lock's fence.
 func (k *Keyspace) LockUpdate(ask script.Call, valueKey, token, notice string, lasting time.Duration) script.Call {
 	ms := int64(0)
 	if lasting > 0 {
@@ -21,7 +21,8 @@ func (k *Keyspace) LockUpdate(ask script.Call, valueKey, token, notice string, l
 // GenerationOf is what Put has to find after LockUpdate.
 func GenerationOf(token string, fence int64) string { return token + strconv.FormatInt(fence, 10) }
 
-// UnlockUpdate is EndUpdate in the step that gives up the lock: release is the call that does so, and the reply is its reply.
+// UnlockUpdate is EndUpdate in the step that gives up the lock: release is the call that does so, and the reply is its
+// reply.
 func (k *Keyspace) UnlockUpdate(release script.Call, valueKey, token, notice string) script.Call {
 	return beside(release, unlockUpdateScript, valueKey, token, k.Channel, notice, versionSlotOf(valueKey))
 }
@@ -32,7 +33,7 @@ func (k *Keyspace) UnlockPut(release script.Call, valueKey, token, notice string
 		f.Generation, script.Millis(f.TTL), f.Head, f.Tail, idOf(f.Token), idAt, held.Milliseconds())
 }
 
-// ParseUnlocked returns the release's part of the reply to UnlockPut, and that of Put.
+// ParseUnlocked returns the release's part of the reply to UnlockPut, and Put's part.
 func ParseUnlocked(cmd *script.Reply) (released int, status string, err error) {
 	reply, err := cmd.Slice()
 	if err == nil && len(reply) == 2 {

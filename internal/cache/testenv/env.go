@@ -62,7 +62,7 @@ func (e *Env) Changed(tell func(key, path string)) {
 // Guard is what an environment needs of a Guard.
 type Guard struct {
 	Storing   func() int    // loads whose callers have the value already
-	Working   func() int    // loads, waits for them, and comparisons, with those that wait for the clock
+	Working   func() int    // loads, waits for them, and comparisons, also while they wait for the clock
 	Listening func() bool   // it hears of invalidations, if it has to
 	Recovered func() bool   // it asks Redis again after an outage, and what that kept from Redis is there
 	Leases    *lease.Keeper // of the client
@@ -73,7 +73,7 @@ func New(now time.Time) *Env {
 	return &Env{Clock: clock.NewManual(now), loads: make(map[string]int), guards: make(map[*Guard]struct{})}
 }
 
-// Of is the environment of a client; nil if it is not that of a test.
+// Of is the environment of a client; nil if it is not a test's.
 func Of(rdb any) *Env {
 	env, _ := goredis.Limiter(rdb).(*Env)
 	return env

@@ -2,7 +2,8 @@ package tier
 
 import "github.com/cacheguard/go/internal/redis/wake"
 
-// Local is the tier of a Guard, with its subscription to notices. The methods of a nil Local do nothing; those that it has from Tier need one.
+// Local is the tier of a Guard, with its subscription to notices. The methods of a nil Local do nothing; its methods of
+// Tier need one.
 type Local struct {
 	*Tier
 	Probes Probes
@@ -11,7 +12,8 @@ type Local struct {
 	listener *wake.Listener
 }
 
-// Open makes a tier that hears notices through the inbox. Dropped is called when it has to drop everything, with how many entries it has.
+// Open makes a tier that hears notices through the inbox. Dropped is called when it has to drop everything, with how
+// many entries it has.
 func Open(limits Limits, inbox *wake.Inbox, n *Notices, dropped func(entries int)) (*Local, error) {
 	t, err := New(limits, inbox.Live)
 	if err != nil {

@@ -38,7 +38,7 @@ func (v *Verifier) Compare(ctx context.Context, c Comparison) {
 		v.Running.Add(-1)
 		return
 	}
-	begun := v.Life.Try(func() { // stop: the end of the cache, and that of Source
+	begun := v.Life.Try(func() { // stop: the cache and Source end
 		defer v.Running.Add(-1)
 		if count := v.run(ctx, c); count != nil {
 			count.Add(1)

@@ -1,5 +1,5 @@
-// Package locker is the code that the Lockers of packages mutex, rwlock and semaphore share. Base serves all three. Claim serves
-// the last two, whose holders and waiters have leases of their own.
+// Package locker is the code that the Lockers of packages mutex, rwlock and semaphore share. Base serves all three.
+// Claim serves the last two, whose holders and waiters have leases of their own.
 package locker
 
 import (
@@ -39,9 +39,9 @@ type Base struct {
 	leaves [2]func() // give up the inbox and the keeper
 }
 
-// Open returns the Base of a Locker with that life. It does no I/O and starts no goroutine. The caller calls Close when the life
-// is over. The error names the package and every field that is out of range; more are the problems of those that only this kind of
-// lock has.
+// Open returns the Base of a Locker with that life. It does no I/O and starts no goroutine. The caller calls Close when
+// the life is over. The error names the package and every field that is out of range; more has the problems of fields
+// that only this kind of lock has.
 func Open(pkg string, rdb Redis, cfg config.Lock, more error, life *lifecycle.Life) (*Base, error) {
 	if err := errors.Join(config.CheckClient(rdb), goredis.CheckOnePlace(rdb), cfg.Check(), more, link.CheckReplicas(rdb, cfg.Replicas)); err != nil {
 		return nil, fmt.Errorf("%s: %w", pkg, err)
@@ -72,7 +72,8 @@ func (b *Base) SelfCheck(ctx context.Context, needs acl.Set, try func(context.Co
 	return needs.SelfCheck(ctx, b.life, b.rdb, b.Config.Prefix, listen, try)
 }
 
-// Wait waits for a lock. The caller fills in the fields of the Waiter that differ between locks: ID, Claim, Keeper and Heart.
+// Wait waits for a lock. The caller fills in the fields of the Waiter that differ between locks: ID, Claim, Keeper and
+// Heart.
 func (b *Base) Wait(ctx context.Context, w queue.Waiter) (queue.Grant, error) {
 	w.Inbox, w.Grace, w.Patience, w.Ended = b.Inbox, queue.Grace(b.Config.TTL), b.Config.TTL, b.life.Ending
 	for {
@@ -117,8 +118,8 @@ func (b *Base) Renew(ctx context.Context, call script.Call) (reply int, sent tim
 	return reply, answer.Sent, err
 }
 
-// Confirm makes replicas acknowledge a grant, whichever connection it came by: it renews the lease, and counts the replicas
-// that have the renewal. So it also notices if a failover has forgotten the grant.
+// Confirm makes replicas acknowledge a grant, whichever connection it came by: it renews the lease, and counts the
+// replicas that have the renewal. So it also notices if a failover has forgotten the grant.
 func (b *Base) Confirm(ctx context.Context, renewal func() script.Call, g *queue.Grant) error {
 	if b.Config.Replicas <= 0 {
 		return nil

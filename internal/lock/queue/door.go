@@ -9,12 +9,13 @@ import (
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// Doors let the first few of a process's callers queue for a lock in Redis. The others wait at the lock's door, in the order in
-// which they came, where leaving costs no request. A caller tells Redis when it came, and takes the place of that time.
+// Doors let the first few of a process's callers queue for a lock in Redis. The others wait at the lock's door, in the
+// order in which they came, where leaving costs no request. A caller tells Redis when it came, and takes the place of
+// that time.
 type Doors struct {
-	Width     int                             // how many may be inside, which is to queue in Redis, for a lock
+	Width     int                             // how many may queue in Redis, for a lock
 	RoundTrip func(name string) time.Duration // to Redis and back, as far as is known
-	Shared    bool                            // the lock is: all callers go in until one has to queue, and again when one is granted it
+	Shared    bool                            // holders share the lock: all callers go in until one has to queue, and again when one is granted it
 
 	mu     sync.Mutex
 	byName map[string]*door
@@ -108,8 +109,8 @@ func (d *door) admitLocked(ds *Doors, name string) {
 	}
 }
 
-// nextLocked is the first that has enough time left to make use of a grant that comes later, or of a lock that may be free; -1:
-// there is none. When nobody is inside, somebody has to ask.
+// nextLocked is the first that has enough time left to make use of a grant that comes later, or of a lock that may be
+// free; -1: there is none. When nobody is inside, somebody has to ask.
 func (d *door) nextLocked(roundTrip time.Duration, free bool) int {
 	needs := margin(roundTrip)
 	if free {

@@ -77,7 +77,7 @@ func TestTheDocumentationHasTheTable(t *testing.T) {
 	}
 }
 
-// The keys of cdc/mysql have a prefix of their own, whatever that of the Guard is.
+// The keys of cdc/mysql have a prefix of their own, whatever the Guard's is.
 func TestOneLineOfTheDocumentationAddsTheFeedOfMariaDB(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/redis.md")

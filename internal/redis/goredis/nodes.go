@@ -19,7 +19,7 @@ type (
 		reloading
 	}
 	reloading interface{ ReloadState(ctx context.Context) }
-	ring interface {
+	ring      interface {
 		GetShardClientForKey(key string) (*redis.Client, error)
 		ForEachShard(ctx context.Context, fn func(ctx context.Context, shard *redis.Client) error) error
 	}
@@ -31,7 +31,8 @@ type Node interface {
 	script.Pipeliner
 }
 
-// NodeOf is the node that serves the key; nil: the client itself. The client of a cluster may have to ask for its nodes first.
+// NodeOf is the node that serves the key; nil: the client itself. The client of a cluster may have to ask for its nodes
+// first.
 //
 //go:noinline
 func NodeOf(ctx context.Context, rdb any, key string) (Node, error) {
@@ -87,8 +88,8 @@ func IsCluster(rdb any) bool {
 	return ok
 }
 
-// Reload makes the client of a cluster ask anew which node serves which slot, and others do nothing. It returns at once, and the client asks five
-// times a second at most.
+// Reload makes the client of a cluster ask anew which node serves which slot, and others do nothing. It returns at
+// once, and the client asks five times a second at most.
 //
 //go:noinline
 func Reload(rdb any) {
@@ -105,8 +106,8 @@ func IsRing(rdb any) bool {
 	return ok
 }
 
-// CheckOnePlace refuses a Ring, for what needs one place for each key. When a process does not reach a shard, its Ring uses another one for the
-// shard's keys, while others go on with the first.
+// CheckOnePlace refuses a Ring, for what needs one place for each key. When a process does not reach a shard, its Ring
+// uses another one for the shard's keys, while others go on with the first.
 //
 //go:noinline
 func CheckOnePlace(rdb any) error {
@@ -117,7 +118,8 @@ func CheckOnePlace(rdb any) error {
 	return nil
 }
 
-// Shards are the clients that together hear all that is published: those of a Ring's shards, which may change; else the client itself.
+// Shards are the clients that together hear all that is published: those of a Ring's shards, which may change; else the
+// client itself.
 //
 //go:noinline
 func Shards(ctx context.Context, rdb script.Processor) map[script.Processor]struct{} {

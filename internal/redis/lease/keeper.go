@@ -1,11 +1,12 @@
 // Package lease renews leases: one goroutine per process and Redis client renews all of them, in pipelines.
 //
-// A renewal is a script that extends the lease if its token is still there, and then returns a number above 0; any other number
-// means that the lease is lost. It is sent every third of the lease, together with others that are due soon. An error says nothing
-// about the lease, so the renewal is tried again a tenth of the lease later. No reply within the timeout is an error too.
+// A renewal is a script that extends the lease if its token is still there, and then returns a number above 0; any
+// other number means that the lease is lost. It is sent every third of the lease, together with others that are due
+// soon. An error says nothing about the lease, so the renewal is tried again a tenth of the lease later. No reply
+// within the timeout is an error too.
 //
-// Each node of a cluster gets pipelines of its own. go-redis answers none of a pipeline's commands before all nodes have answered, and
-// when its context ends each of them fails: a node that is away would end the leases on the others.
+// Each node of a cluster gets pipelines of its own. go-redis answers none of a pipeline's commands before all nodes
+// have answered, and when its context ends each of them fails: a node that is away would end the leases on the others.
 package lease
 
 import (
@@ -29,8 +30,8 @@ const maxBatch = 512
 
 // Lease is what a keeper renews. Its methods are called on a goroutine of the keeper's, and must not block.
 type Lease interface {
-	// Due returns the call of the next attempt. That returns a number above 0 when the lease was extended, another one when
-	// it is lost.
+	// Due returns the call of the next attempt. That returns a number above 0 when the lease was extended, another one
+	// when it is lost.
 	Due() script.Call
 	// Kept is called after each such number, with the time before it was asked for.
 	Kept(sent time.Time, reply int)
@@ -133,7 +134,7 @@ func (k *Keeper) run() {
 	}
 }
 
-// collect returns a batch of the renewals that are due, with those that will be within a tenth of their lease, or
+// collect returns a batch of the renewals that are due, with any that will be due within a tenth of their lease, or
 // none and the time to look again. Until the batch has its replies, its renewals are due when it times out.
 func (k *Keeper) collect(now time.Time) (due []*Renewal, next time.Time) {
 	k.mu.Lock()
@@ -203,7 +204,7 @@ func (k *Keeper) renewPart(ctx context.Context, batch []*Renewal, calls []*scrip
 	}
 }
 
-// send sends the renewals: those that need none first, and then, for each number of replicas, those that do.
+// send sends the renewals: first the renewals that need no replicas, then the others by their number of replicas.
 func (k *Keeper) send(ctx context.Context, batch []*Renewal, calls []*script.Call) []*script.Reply {
 	of := make(map[int][]int)
 	for i, r := range batch {

@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// The lanes of the others have one credit each, which is taken, and so has that of the calls themselves.
+// The lanes of the others have one credit each, which is taken, and so has the lane of the calls themselves.
 func TestWhatGoesApartWaitsForNothingElse(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, patient)

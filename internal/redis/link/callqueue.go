@@ -39,8 +39,9 @@ func (q *callQueue) len() (n int) {
 func (q *callQueue) empty() bool { return q.len() == 0 }
 func (q *callQueue) full() bool  { return q.len() >= q.most }
 
-// take fills a parcel in the order of the ranks. Calls that are large or were refused in a pipeline go alone. Calls whose
-// callers will have left before an answer comes stay, unless nothing else is under way: an answer shows how long one takes.
+// take fills a parcel in the order of the ranks. Calls that are large or were refused in a pipeline go alone. Calls
+// whose callers will have left before an answer comes stay, unless nothing else is under way: an answer shows how long
+// one takes.
 func (q *callQueue) take(firstRankOnly bool, trip time.Duration, idle bool) parcel {
 	p, then := newCalls(), time.Now().Add(trip)
 	for rank := range q.byRank {
@@ -98,7 +99,7 @@ func (q *callQueue) keep(rank int, kept []*queuedCall, n int) {
 	}
 }
 
-// send takes a call out of the queue, into the parcel if it is still to be sent, and those that come with it.
+// send takes a call out of the queue, into the parcel if it is still to be sent, and the calls that come with it.
 func (q *callQueue) send(p *calls, c *queuedCall) {
 	c.queued = false
 	if !c.waited {

@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// clustered is a client that looks like that of a cluster.
+// clustered is a client that looks like a cluster's.
 type clustered struct{ *redis.Client }
 
 func (clustered) ReloadState(context.Context) {}

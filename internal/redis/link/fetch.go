@@ -23,8 +23,8 @@ type answer struct {
 	err error
 }
 
-// of is the answer for the i-th key. In a reply to MGET, what is absent reads as what is empty. Neither is an entry, and an acquire tells
-// them apart.
+// of is the answer for the i-th key. In a reply to MGET, what is absent reads as what is empty. Neither is an entry,
+// and an acquire tells them apart.
 func (r *replies) of(i int) (a answer) {
 	switch {
 	case r.err != nil:
@@ -37,8 +37,8 @@ func (r *replies) of(i int) (a answer) {
 	return a
 }
 
-// fetch reads the keys: one with GET; several with MGET where one server has them all, else with a pipeline, which a cluster
-// or ring client splits by node.
+// fetch reads the keys: one with GET; several with MGET where one server has them all, else with a pipeline, which a
+// cluster or ring client splits by node.
 func (g *reads) fetch(ctx context.Context) replies {
 	l := g.lane.link
 	if g.len() == 1 {
@@ -63,7 +63,7 @@ func getCmd(ctx context.Context, key string) *redis.StringCmd {
 	return redis.NewStringCmd(ctx, "get", key)
 }
 
-// key is the i-th of those that the parcel reads.
+// key is the i-th key that the parcel reads.
 func (g *reads) key(i int) string {
 	if i < len(g.all) {
 		return g.all[i].key
@@ -71,8 +71,8 @@ func (g *reads) key(i int) string {
 	return g.beside.keys[i-len(g.all)]
 }
 
-// fetchByMGET reports false when the server does not let us: what looks like one server may be a proxy before many, or the
-// user may have no right to MGET.
+// fetchByMGET reports false when the server does not let us: what looks like one server may be a proxy before many, or
+// the user may have no right to MGET.
 func (g *reads) fetchByMGET(ctx context.Context) (r replies, ok bool) {
 	cmd := redis.NewStringSliceCmd(ctx, g.mget()...)
 	err := g.lane.link.rdb.Process(ctx, cmd)

@@ -10,13 +10,13 @@ import (
 	"github.com/cacheguard/go/internal/redis/goredis"
 )
 
-// maxFlying bounds the parcels of a lane that are in flight, with those that take long and have given their credit back.
+// maxFlying bounds the parcels of a lane that are in flight, also slow ones that have given their credit back.
 const maxFlying = 32
 
 // queue is what waits to be sent. Its methods are called with the lane's mutex held.
 type queue interface {
-	// take returns the next parcel, of requests that somebody waits for; nil if there is none. Of the first rank only: while
-	// the breaker is open. An answer takes about trip; idle: nothing is in flight.
+	// take returns the next parcel, of requests that somebody waits for; nil if there is none. Of the first rank only:
+	// while the breaker is open. An answer takes about trip; idle: nothing is in flight.
 	take(firstRankOnly bool, trip time.Duration, idle bool) parcel
 	// drain takes out what take(true) would leave, or everything.
 	drain(everything bool) []parcel
@@ -90,8 +90,8 @@ func (l *lane) mayFlyLocked() bool {
 	return l.credits < l.trip.credits()+l.spare && len(l.flying) < l.most
 }
 
-// dispatchLocked makes a worker take the next parcel, if there is one and a credit for it. While the breaker is open no credit is
-// needed to be refused.
+// dispatchLocked makes a worker take the next parcel, if there is one and a credit for it. While the breaker is open no
+// credit is needed to be refused.
 func (l *lane) dispatchLocked() {
 	if l.gathering || l.queue.empty() || !l.mayFlyLocked() && !l.breaker.IsOpen() {
 		return
@@ -167,8 +167,8 @@ func (l *lane) returnCreditLocked(f *flight) {
 	}
 }
 
-// complete lands the flight of a worker, unless it was given up, and reports whether the worker may go on. The worker gathers
-// the next parcel if there is a credit, as its callers may be about to ask again and share one.
+// complete lands the flight of a worker, unless it was given up, and reports whether the worker may go on. The worker
+// gathers the next parcel if there is a credit, as its callers may be about to ask again and share one.
 func (l *lane) complete(f *flight, err error) (goOn bool) {
 	if !l.land(f, err) {
 		f.parcel.late()
@@ -202,8 +202,8 @@ func (l *lane) land(f *flight, err error) bool {
 	return true
 }
 
-// report reports a parcel's outcome to the breaker. When that opens it, the queue is answered at once. The user's hook may be
-// called, so the caller holds no mutex, and no worker that others wait for is about to gather.
+// report reports a parcel's outcome to the breaker. When that opens it, the queue is answered at once. The user's hook
+// may be called, so the caller holds no mutex, and no worker that others wait for is about to gather.
 func (l *lane) report(f *flight, err error) {
 	if f.asked {
 		f.permit.Done(err)

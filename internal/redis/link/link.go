@@ -46,15 +46,15 @@ type Link struct {
 	closed bool
 	aparts map[route]*lane // see RunApart
 
-	release func() // ends the breakers, or gives up those that are shared
+	release func() // ends the breakers, or gives up shared ones
 }
 
 // New returns a Link. It does no I/O and starts no goroutine. The timeout bounds a request from the moment it is sent.
 func New(rdb Redis, timeout time.Duration, h *breaker.Set) *Link {
 	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, breakers: h, aparts: make(map[route]*lane), release: h.Close}
 	if goredis.IsCluster(rdb) {
-		// A cluster client sends a whole pipeline again when its first command fails, beside those of its commands that it has sent to
-		// other nodes already: two goroutines then write into one command.
+		// A cluster client sends a whole pipeline again when its first command fails, beside those of its commands that
+		// it has sent to other nodes already: two goroutines then write into one command.
 		l.piped, l.once = script.OncePipeliner(rdb), true
 	}
 	l.mget.Store(goredis.IsSingle(rdb))
@@ -121,15 +121,15 @@ func (l *Link) BytesRead() (n uint64) {
 	return n
 }
 
-// StopReading refuses new reads with ErrClosed, and answers those that are not sent yet with it.
+// StopReading refuses new reads with ErrClosed, and answers reads that are not sent yet with it.
 func (l *Link) StopReading() {
 	for _, lane := range l.reads {
 		lane.close()
 	}
 }
 
-// Close does so for calls too, ends the probes of the breakers, and waits for what is in flight: when Redis hangs, for the client's own
-// time-outs.
+// Close does so for calls too, ends the probes of the breakers, and waits for what is in flight: when Redis hangs, for
+// the client's own time-outs.
 func (l *Link) Close() {
 	l.StopReading()
 	l.mu.Lock()

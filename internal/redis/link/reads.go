@@ -38,8 +38,8 @@ func (s *Share) Make(f func() any) any {
 	return s.made
 }
 
-// Get reads the key, and beside it, in the same request, others of the same part of the keyspace, for Read.Beside. The error is the
-// context's or ErrClosed; what Redis had to say is in the Read.
+// Get reads the key, and beside it, in the same request, others of the same part of the keyspace, for Read.Beside. The
+// error is the context's or ErrClosed; what Redis had to say is in the Read.
 func (l *Link) Get(ctx context.Context, key string, beside ...string) (*Read, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (r *Read) Wait(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-r.group.done: // as that of others of a GetMany
+	case <-r.group.done: // as for other keys of a GetMany
 	default:
 		select {
 		case <-r.group.done:

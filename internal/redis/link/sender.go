@@ -18,14 +18,14 @@ const (
 	longestPause = 256 * time.Millisecond
 )
 
-// Sender sends the scripts of locks, cas and segment through a Link of its own, which makes the client send nothing twice. All on one
-// client share its breakers. While one is open, all calls fail at once with breaker.ErrOpen, but for one that finds out; those that release
-// something go on in the background.
+// Sender sends the scripts of locks, cas and segment through a Link of its own, which makes the client send nothing
+// twice. All on one client share its breakers. While one is open, all calls fail at once with breaker.ErrOpen, except
+// the one that probes; calls that release something go on in the background.
 //
-// A lock is asked for by callers who may leave at any time, and given up by callers who have left already. So there are two
-// kinds of calls. Ask sends one as long as its caller waits. Release sends one until it is known to have run, or what it gives up
-// has ended by itself, ahead of those that are asked for. A call without a reply is not lost to Redis: it may still arrive. Its
-// Trail remembers that, so that a caller that gives up can make Redis refuse it from then on.
+// A lock is asked for by callers who may leave at any time, and given up by callers who have left already. So there are
+// two kinds of calls. Ask sends one as long as its caller waits. Release sends one until it is known to have run, or
+// what it gives up has ended by itself. Releases go first. A call without a reply is not lost to Redis: it may still
+// arrive. Its Trail remembers that, so that a caller that gives up can make Redis refuse it from then on.
 type Sender struct {
 	link *Link
 	life *lifecycle.Life // of its owner, which counts callers
@@ -36,7 +36,8 @@ func NewSender(rdb script.Processor, timeout time.Duration, life *lifecycle.Life
 	return &Sender{link: NewOnce(rdb, timeout), life: life}
 }
 
-// Close waits for what is in flight, after the end of the owner's life: when Redis hangs, for the client's own time-outs.
+// Close waits for what is in flight, after the end of the owner's life: when Redis hangs, for the client's own
+// time-outs.
 func (s *Sender) Close() { s.link.Close() }
 
 // RoundTrip is how long a call for the key takes at present, as far as is known.
@@ -47,8 +48,8 @@ func (s *Sender) Refused(key string) bool { return s.link.breakers.Of(key).IsOpe
 
 func (s *Sender) lane(key string) *lane { return s.link.calls[s.link.breakers.Part(key)] }
 
-// Ask runs the call while its caller waits. If ctx ends, it returns the cause. The trail, which may be nil, notes what may still be
-// under way. After a broken connection Ask asks again, while the time-out is not over.
+// Ask runs the call while its caller waits. If ctx ends, it returns the cause. The trail, which may be nil, notes what
+// may still be under way. After a broken connection Ask asks again, while the time-out is not over.
 func (s *Sender) Ask(ctx context.Context, call script.Call, trail *Trail) (Reply, error) {
 	if ctx.Err() != nil {
 		return Reply{}, context.Cause(ctx)
@@ -112,8 +113,8 @@ func (s *Sender) AskAll(ctx context.Context, calls []script.Call) ([]*redis.Cmd,
 	return cmds, failed
 }
 
-// Leave has what an id may have taken given up, in the background: once none of its calls is in flight, if any was sent. Only
-// what is counted in the life may call it.
+// Leave releases what an id may have taken, in the background: once none of its calls is in flight, if any was sent.
+// Only what is counted in the life may call it.
 func (s *Sender) Leave(trail *Trail, release func(lost bool) script.Call, worth time.Duration) {
 	if !s.life.Enter() {
 		return // cannot be: the caller is counted
@@ -126,8 +127,9 @@ func (s *Sender) Leave(trail *Trail, release func(lost bool) script.Call, worth 
 	})
 }
 
-// Release runs a call that gives something up until it is known to have run, or so much time has passed that it need not be. It returns once
-// Redis has let the time-out pass, or an attempt has failed while the breaker is open; then the rest is done in the background.
+// Release runs a call that gives something up until it is known to have run, or so much time has passed that it need
+// not be. It returns once Redis has let the time-out pass, or an attempt has failed while the breaker is open; then the
+// rest is done in the background.
 func (s *Sender) Release(call script.Call, worth time.Duration) (reply Reply, err error) {
 	if err = breaker.ErrOpen; !s.Refused(call.Keys[0]) {
 		reply, err = s.ask(context.Background(), Call{Script: &call, Rank: EndsWork})
@@ -155,8 +157,8 @@ func (s *Sender) release(call script.Call, worth time.Duration) {
 // known reports whether a call with this error is known to have run, or to be refused for good.
 func known(err error) bool { return err == nil || said(err) && !passing(err) }
 
-// settled is known for a call that gives something up. Redis does not refuse it for good when it takes no writes: a caller that asks for
-// something wants to hear of that, and one that gives it up has it until it can.
+// settled is known for a call that gives something up. Redis does not refuse it for good when it takes no writes: a
+// caller that asks for something wants to hear of that, and one that gives it up has it until it can.
 func settled(err error) bool {
 	return known(err) && !anyPrefix(err, "OOM", "NOREPLICAS", "MISCONF")
 }

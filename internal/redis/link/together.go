@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxTogether is how many calls share a request at most. Redis takes some 50 µs for each, serves others in between, and all have to be
-	// answered within the client's ReadTimeout, 3 seconds unless it is set.
+	// maxTogether is how many calls share a request at most. Redis takes some 50 µs for each, serves others in between,
+	// and all have to be answered within the client's ReadTimeout, 3 seconds unless it is set.
 	maxTogether = 16384
 
 	// eachMore is by how much each call beyond maxCalls makes a request's time-out longer.
@@ -20,7 +20,8 @@ const (
 // forMore is how much longer a request with n calls may take than one with few.
 func forMore(n int) time.Duration { return time.Duration(max(n-maxCalls, 0)) * eachMore }
 
-// AskTogether is Ask for many calls, which share requests, and are not sent again for other than a broken connection. Each has its own error.
+// AskTogether is Ask for many calls, which share requests, and are not sent again for other than a broken connection.
+// Each has its own error.
 func (s *Sender) AskTogether(ctx context.Context, calls []script.Call, trails []*Trail) ([]Reply, []error) {
 	replies, errs := make([]Reply, len(calls)), make([]error, len(calls))
 	if len(calls) == 1 {
@@ -61,7 +62,7 @@ func (s *Sender) enqueueTogether(ctx context.Context, rank Rank, calls []script.
 	return all
 }
 
-// enqueueTogether queues the calls, but for those that are nil, so that those of one lane share requests.
+// enqueueTogether queues the calls that are not nil, so that the calls of one lane share requests.
 func enqueueTogether(all []*queuedCall) {
 	byLane := make(map[*lane][]*queuedCall)
 	for _, c := range all {

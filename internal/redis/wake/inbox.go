@@ -20,8 +20,8 @@ type Inbox struct {
 	left, joined bool // guarded by the hub's mutex
 }
 
-// Open returns an inbox on the client, for the keys with the prefix. It does no I/O: Start does. The caller calls release
-// when it no longer waits for anything; the client's last one ends the subscription and joins its goroutines.
+// Open returns an inbox on the client, for the keys with the prefix. It does no I/O: Start does. The caller calls
+// release when it no longer waits for anything; the client's last one ends the subscription and joins its goroutines.
 func Open(rdb Redis, prefix string) (in *Inbox, release func()) {
 	h, leave := hubs.Open(rdb, func() *hub { return newHub(rdb) }, (*hub).close)
 	in = &Inbox{hub: h, channel: prefix + h.suffix}
@@ -57,7 +57,7 @@ func (in *Inbox) Address() string {
 // Up reports whether messages arrive, or nobody has needed them yet.
 func (in *Inbox) Up() bool { return !in.started.Load() || in.live.Load() }
 
-// join adds the inbox's channel to those that are subscribed, and reports whether it is a new one.
+// join adds the inbox's channel to the subscribed channels, and reports whether it is a new one.
 func (in *Inbox) join() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -12,8 +12,8 @@ const (
 	stripes = 8
 )
 
-// Counts counts what happens on all processors at once, so each has a few places to count in, a cache line or two each. The zero
-// Counts is ready.
+// Counts counts what happens on all processors at once, so each has a few places to count in, a cache line or two each.
+// The zero Counts is ready.
 type Counts struct {
 	stripes [stripes][Words]atomic.Uint64
 }
@@ -34,7 +34,7 @@ func (c *Counts) Sum() (all [Words]uint64) {
 // Tally is what is counted of a Cache. The zero Tally is ready.
 type Tally struct {
 	Answers                                    Counts
-	Loads, Failed, Nanos                       atomic.Uint64 // of loaders: runs, those that failed, and how long they took together
+	Loads, Failed, Nanos                       atomic.Uint64 // of loaders: runs, failed runs, and how long they took together
 	Takeovers, LeasesLost, Damaged, Unstorable atomic.Uint64
 }
 

@@ -12,8 +12,8 @@ import (
 // last one ended, so a crowd is found among any number of others.
 const Searched = 256
 
-// Slots are the rights to run a load. Ten thousand cold keys do not hold up a hot one, and hot keys do not hold up the cold
-// ones for ever. It is safe for concurrent use.
+// Slots are the rights to run a load. Ten thousand cold keys do not hold up a hot one, and hot keys do not hold up the
+// cold ones for ever. It is safe for concurrent use.
 type Slots struct {
 	mu    sync.Mutex
 	free  int
@@ -42,8 +42,8 @@ func (s *Slots) TryAcquire() bool {
 	return true
 }
 
-// Acquire waits for a slot, and reports whether there was one before the context ended. Callers tells how many wait for the
-// load; it is called under the mutex, and must not block.
+// Acquire waits for a slot, and reports whether there was one before the context ended. Callers tells how many wait for
+// the load; it is called under the mutex, and must not block.
 func (s *Slots) Acquire(ctx context.Context, callers func() int) bool {
 	s.mu.Lock()
 	if s.free > 0 {
@@ -91,7 +91,7 @@ func (s *Slots) Release() {
 	s.queue = slices.Delete(s.queue, i, i+1)
 }
 
-// mostWantedLocked is the load with the most callers of those that are searched now, and of equals the oldest.
+// mostWantedLocked is the load with the most callers of the Searched first ones, and of equals the oldest.
 func (s *Slots) mostWantedLocked() int {
 	best, most := 0, -1
 	for range min(Searched, len(s.queue)) {

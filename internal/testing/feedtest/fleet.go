@@ -67,7 +67,7 @@ func (f *Fleet) listen(m *member) {
 // AwaitReader waits until one reads.
 func (f *Fleet) AwaitReader() { f.reader() }
 
-// reader waits for one that reads, and is awake.
+// reader waits for a process that reads, and is awake.
 func (f *Fleet) reader() (found *member) {
 	f.shop.Helper()
 	f.shop.Await("a process reads the log", func() bool {

@@ -15,7 +15,8 @@ import (
 //go:embed declared.lua
 var declared string
 
-// DeclaredKeys makes the test fail when a script that the client sends touches a key that is not in its KEYS, and ends that script. It returns the client.
+// DeclaredKeys makes the test fail when a script that the client sends touches a key that is not in its KEYS, and ends
+// that script. It returns the client.
 func DeclaredKeys[C interface{ AddHook(hook redis.Hook) }](tb testing.TB, rdb C) C {
 	tb.Helper()
 	d := &declaring{hashes: make(map[string]string)}
@@ -33,7 +34,7 @@ func DeclaredKeys[C interface{ AddHook(hook redis.Hook) }](tb testing.TB, rdb C)
 // declaring puts declared.lua before the sources of scripts. It learns them when they are sent.
 type declaring struct {
 	mu      sync.Mutex
-	hashes  map[string]string // of what is sent, by that of the source
+	hashes  map[string]string // of what is sent, by the source's
 	refused []string
 }
 

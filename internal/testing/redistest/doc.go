@@ -5,8 +5,9 @@
 //
 // Start, StartCluster and StartSentinel run redis-server on free ports of 127.0.0.1 in a temporary directory, without
 // persistence, and return when the servers answer. They end with the test, and with the test binary even when that is
-// SIGKILLed. A missing redis-server fails the test: a protocol that was not tested must not look tested. REDISTEST_SERVER
-// in the environment names another server than the redis-server on PATH: REDISTEST_SERVER=valkey-server.
+// SIGKILLed. A missing redis-server fails the test: a protocol that was not tested must not look tested.
+// REDISTEST_SERVER in the environment names another server than the redis-server on PATH:
+// REDISTEST_SERVER=valkey-server.
 //
 // A package whose tests can share one server lets Main start it, which also looks for leftover goroutines:
 //
@@ -23,12 +24,12 @@
 // other faults are for all commands. Rule.Hit tells a test when a fault has taken hold, so that no test has to sleep.
 //
 // The proxy counts one reply for each command. It does not understand CLIENT REPLY, MONITOR and replication, and in
-// a cluster it sees only the connections that were made to it, not those that a redirection makes.
+// a cluster it sees only the connections that were made to it, not connections that a redirection makes.
 //
 // # Trace
 //
-// With REDISTEST_TRACE=1 in the environment, servers print the commands that they run to the standard error, those inside
-// scripts included:
+// With REDISTEST_TRACE=1 in the environment, servers print the commands that they run to the standard error, those
+// inside scripts included:
 //
 //	REDISTEST_TRACE=1 go test ./cacheguard -run TestName -v
 //

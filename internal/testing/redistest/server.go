@@ -79,7 +79,7 @@ func (s *Server) Resume() {
 	s.must(s.node.current().proc.signal(syscall.SIGCONT))
 }
 
-// SetClock sets the server's wall clock to so much after that of the machine. The error says that this cannot be done here.
+// SetClock sets the server's wall clock to so much after the machine's. The error says that this cannot be done here.
 func (s *Server) SetClock(ahead time.Duration) error {
 	return wallclock.Set(ahead, func() []int {
 		s.Pause()

@@ -16,7 +16,7 @@ func (s *Server) Info(section string) map[string]string {
 	return info
 }
 
-// Commands is how often the server has run each command, by its lower-case name, those that scripts ran included. A
+// Commands is how often the server has run each command, by its lower-case name, also inside scripts. A
 // subcommand is named as in "client|setinfo". INFO is left out, so that asking changes nothing.
 func (s *Server) Commands() map[string]int64 {
 	stats, err := s.node.current().info(context.Background(), "commandstats")
@@ -45,8 +45,8 @@ func (s *Server) Reads() int64 {
 	return reads - run.looks.Load()
 }
 
-// FewestReads is the fewest Reads of five runs of f, which says what f needs: on a machine that stands still for a moment, a caller may send
-// a request again.
+// FewestReads is the fewest Reads of five runs of f, which says what f needs: on a machine that stands still for a
+// moment, a caller may send a request again.
 func (s *Server) FewestReads(f func()) int64 {
 	fewest := int64(math.MaxInt64)
 	for range 5 {

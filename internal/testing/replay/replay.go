@@ -1,5 +1,5 @@
-// Package replay takes the steps of runs that were drawn from the models of proof/model on what they are models of: real scripts in a real
-// Redis, and the code that sends them. The states are compared after each step.
+// Package replay takes the steps of runs that were drawn from the models of proof/model on what they are models of:
+// real scripts in a real Redis, and the code that sends them. The states are compared after each step.
 package replay
 
 import (
@@ -17,7 +17,7 @@ import (
 // World is what a run is replayed on.
 type World interface {
 	Do(step Step)
-	State() map[string]string // what there is of the state, under the model's names
+	State() map[string]string // what the World knows of it, under the model's names
 	Problem() string          // the first thing that was wrong; empty: nothing
 }
 
@@ -34,7 +34,8 @@ func (v *Verdict) Wrong(format string, args ...any) {
 // Problem is the first thing that was wrong; empty: nothing.
 func (v *Verdict) Problem() string { return v.problem }
 
-// Run takes the steps of a run, and compares the states after each. It returns what is not as in the model; empty: nothing.
+// Run takes the steps of a run, and compares the states after each. It returns what is not as in the model; empty:
+// nothing.
 func Run(run []Step, w World) string {
 	for i, step := range run {
 		w.Do(step)
@@ -52,20 +53,23 @@ func Run(run []Step, w World) string {
 	return ""
 }
 
+// Archive is the file of testdata that has the runs which were drawn under that name, in the format of txtar.
+func Archive(name string) string { return filepath.Join("testdata", name+".txtar") }
+
 // Drawn are the runs of testdata that were drawn under that name.
 func Drawn(t *testing.T, name string) map[string][]Step {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join("testdata", name+"-[0-9][0-9].txt"))
-	if err != nil || len(found) < 10 {
-		t.Fatalf("%d runs of %s: %v", len(found), name, err)
+	archive, err := os.ReadFile(Archive(name))
+	if err != nil {
+		t.Fatal(err)
 	}
-	runs := make(map[string][]Step, len(found))
-	for _, file := range found {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs[filepath.Base(file)] = Read(string(text))
+	runs := map[string][]Step{}
+	for _, file := range strings.Split("\n"+string(archive), "\n-- ")[1:] {
+		called, run, _ := strings.Cut(file, " --\n")
+		runs[called] = Read(run)
+	}
+	if len(runs) < 10 {
+		t.Fatalf("%d runs of %s", len(runs), name)
 	}
 	return runs
 }
@@ -86,7 +90,8 @@ func Agrees(t *testing.T, name string, world func(run []Step, edit Edit) World) 
 	}
 }
 
-// FindsEvery fails the test if a mistake in the scripts changes none of the runs. A replay that finds nothing proves nothing.
+// FindsEvery fails the test if a mistake in the scripts changes none of the runs. A replay that finds nothing proves
+// nothing.
 func FindsEvery(t *testing.T, name string, mistakes map[string]model.Mistake, world func(run []Step, edit Edit) World) {
 	t.Helper()
 	for what, mistake := range mistakes {
@@ -123,7 +128,8 @@ func Bit(set bool) string {
 	return "0"
 }
 
-// Names tells which number of a model a name in Redis has, such as a generation or an epoch: each has one, and the same one every time.
+// Names tells which number of a model a name in Redis has, such as a generation or an epoch: each has one, and the same
+// one every time.
 type Names map[string]string
 
 // Call says that the model calls it by that number, and returns whether that can be.

@@ -1,5 +1,5 @@
-// Package servers starts servers other than Redis for tests: on free ports of 127.0.0.1 or on sockets, with their data in
-// directories of their own. They end with the test. A missing server fails the test.
+// Package servers starts servers other than Redis for tests: on free ports of 127.0.0.1 or on sockets, with their data
+// in directories of their own. They end with the test. A missing server fails the test.
 package servers
 
 import (
@@ -43,7 +43,7 @@ func (d *daemon) Start() {
 func (d *daemon) begin() {
 	d.tb.Helper()
 	d.Daemon = redistest.Serve(d.tb, d.command())
-	d.tb.Cleanup(d.Kill) // before that of Serve
+	d.tb.Cleanup(d.Kill) // before Serve's
 }
 
 func (d *daemon) await() {
@@ -87,7 +87,7 @@ func (d *daemon) Resume() {
 	d.Signal(syscall.SIGCONT)
 }
 
-// SetClock sets its wall clock to so much after that of the machine. The error says that this cannot be done here.
+// SetClock sets its wall clock to so much after the machine's. The error says that this cannot be done here.
 func (d *daemon) SetClock(ahead time.Duration) error {
 	return wallclock.Set(ahead, func() []int {
 		d.Pause()
@@ -129,7 +129,7 @@ func find(tb testing.TB, command string, places ...string) string {
 	return ""
 }
 
-// directory is a new one whose path is short, as that of a socket has to be.
+// directory is a new one whose path is short, as a socket's has to be.
 func directory(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "srv-") //nolint:usetesting // its path has to fit into a socket's address

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Processor is how much time of processors its processes have used, those that have ended included; 0 elsewhere than on Linux.
+// Processor is how much time of processors its processes have used, also ended ones; 0 elsewhere than on Linux.
 func (d *daemon) Processor() time.Duration { return processorOf(d.Pid()) }
 
 // processorOf adds up a process and its children.

@@ -1,6 +1,7 @@
-// Package wallclock sets the wall clock of a process, of any program, while it runs. The real time that it sees moves, and
-// its monotonic clock does not, as when somebody sets the clock of its machine. Package wallclock writes into the process, over the functions of the kernel's
-// vDSO, where C, Go and Java all ask for the time. Timers of the kernel that end at a point of the real time are not moved.
+// Package wallclock sets the wall clock of a process, of any program, while it runs. The real time that it sees moves,
+// and its monotonic clock does not, as when somebody sets the clock of its machine. Package wallclock writes into the
+// process, over the functions of the kernel's vDSO, where C, Go and Java all ask for the time. Timers of the kernel
+// that end at a point of the real time are not moved.
 //
 // It works on Linux, on amd64, and elsewhere returns errors.ErrUnsupported.
 package wallclock
@@ -17,8 +18,8 @@ var errBusy = errors.New("a thread is asking for the time")
 // attempts is how often a process is stopped before it counts as one that always asks for the time.
 const attempts = 1000
 
-// Set sets the clock of processes to so much after that of the machine, or before it, in whole seconds. stop stops the processes, and goOn
-// lets them go on. Children that they fork later have their clock.
+// Set sets the clock of processes to so much after the machine's, or before it, in whole seconds. stop stops the
+// processes, and goOn lets them go on. Children that they fork later have their clock.
 func Set(ahead time.Duration, stop func() (pids []int), goOn func()) error {
 	err := errBusy
 	for range attempts {
