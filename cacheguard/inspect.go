@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -234,7 +232,7 @@ func (i *Inspection) isThere() bool {
 	return i.State != EntryMissing || i.Load != nil || i.Failure != nil
 }
 
-func parseAll(cmds []*redis.Cmd) ([]protocol.Inspected, error) {
+func parseAll(cmds []*script.Reply) ([]protocol.Inspected, error) {
 	all := make([]protocol.Inspected, len(cmds))
 	for n, cmd := range cmds {
 		var err error

@@ -6,13 +6,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // readFirst is how far away Redis is at most if a load reads before it asks for its lease.
@@ -162,7 +161,7 @@ func (r *rebuild) recall(err error) {
 }
 
 // tooLate gives back a lease that may have been granted after its flight stopped waiting for the reply.
-func (r *rebuild) tooLate(cmd *redis.Cmd, err error) {
+func (r *rebuild) tooLate(cmd *script.Reply, err error) {
 	if err == nil {
 		got, unclear := protocol.ParseAcquired(cmd)
 		if unclear == nil && got.Status != protocol.Granted {

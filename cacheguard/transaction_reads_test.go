@@ -23,18 +23,16 @@ func seeing(ctx context.Context, rows string) context.Context {
 
 // ledger is a source that shows each transaction rows of its own, and holds up the first one who asks.
 type ledger struct {
-	begun, release chan struct{} // nil: nobody is held up
+	holds          atomic.Bool // the next one who asks is held up
+	begun, release chan struct{}
 	asked          atomic.Int64
 }
 
 func (l *ledger) row(ctx context.Context) (string, error) {
 	l.asked.Add(1)
-	if l.begun != nil {
-		select {
-		case l.begun <- struct{}{}:
-			<-l.release
-		default:
-		}
+	if l.holds.CompareAndSwap(true, false) {
+		l.begun <- struct{}{}
+		<-l.release
 	}
 	return ctx.Value(seesKey{}).(string), nil
 }
@@ -148,6 +146,7 @@ func TestATransactionSharesNoLoadWithOthers(t *testing.T) {
 							}()
 							return c
 						}
+						from.holds.Store(true)
 						early := ask(first)
 						<-from.begun
 						late := ask(second)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
@@ -81,8 +83,8 @@ func TestAnUpdateWhoseContextEndedBeforeItsWriteSaysSo(t *testing.T) {
 		f.expectUntouched("k", "old", db)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	rule := proxy.On(scriptOf("begin_update"), redistest.HoldReply) // also of a second copy, sent as the first has no answer
-	go func() {                                                     // owner: the test; ends with the rule
+	rule := proxy.On(scriptOf("begin_update"), redistest.HoldReply)
+	go func() { // owner: the test; ends with the rule
 		<-rule.Hit()
 		cancel(why)
 		rule.Release()
@@ -94,9 +96,12 @@ func TestAnUpdateWhoseContextEndedBeforeItsWriteSaysSo(t *testing.T) {
 // Redis is well: UpdateAnyway is not for this.
 func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{UpdateAnyway: true, LeaseTTL: time.Second})
-	rule := proxy.On(scriptOf("begin_update"), redistest.HoldReply) // also of a second copy, sent as the first has no answer
-	go func() {                                                     // owner: the test; ends with the rule
+	proxy := redistest.StartProxy(t, shared.Addr())
+	patient := func(o *redis.Options) { o.ReadTimeout = bearing } // the client asks no second time, which would be granted
+	f := newFleetOn(t, shared.Client(t), Config{UpdateAnyway: true, LeaseTTL: time.Second}, proxy.Client(t, patient), shared.Client(t))
+	warm(t, newFleetOn(t, shared.Client(t), Config{}, shared.Client(t)))
+	rule := proxy.On(scriptOf("begin_update"), redistest.HoldReply)
+	go func() { // owner: the test; ends with the rule
 		<-rule.Hit()
 		_, _ = f.guards[1].locks.Revoke(context.Background(), "k") // the error of Update tells
 		<-time.After(3 * time.Second)                              // three leases

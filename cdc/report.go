@@ -114,6 +114,9 @@ func Reported[K comparable, V any](r *Report, table string, cache *cacheguard.Ca
 		if row.IsZero() {
 			row = c.Old
 		}
+		if c.Committed.IsZero() {
+			return changes // SelfCheck tries it
+		}
 		if id, err := key(row); err == nil && r.due() {
 			r.take(sample{
 				table: table, key: cache.Key(id), committed: c.Committed, inspect: cache.Guard().Inspect,
@@ -136,9 +139,6 @@ func (r *Report) due() bool {
 
 // take hands a sample to Run.
 func (r *Report) take(s sample) {
-	if s.committed.IsZero() {
-		s.committed = time.Now()
-	}
 	select {
 	case r.samples <- s:
 	default:

@@ -139,7 +139,7 @@ func TestReportedLooksAtOneOfSomeRows(t *testing.T) {
 	table := Reported(r, "products", products, key, load)
 	row := NewRow([]string{"id"}, func(int) (any, error) { return int64(7), nil })
 	for range 1015 {
-		expect.Equal(t, "keys", len(table.Changed(Change{Op: Delete, Old: row}).Keys), 1)
+		expect.Equal(t, "keys", len(table.Changed(Change{Op: Delete, Old: row, Committed: time.Now()}).Keys), 1)
 	}
 	expect.Equal(t, "samples", len(r.samples), 100)
 	expect.Equal(t, "skipped, as Run does not run", r.Consistency().Skipped, 1)

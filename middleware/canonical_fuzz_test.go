@@ -244,7 +244,7 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 	t.Parallel()
 	guard := unasked(t)
 	for name, plant := range map[string]func(sent, handed *http.Request){
-		"the host as it was sent":          func(sent, handed *http.Request) { handed.Host = sent.Host },
+		"the host of the URL":              func(sent, handed *http.Request) { handed.URL.Host = sent.URL.Host },
 		"the form as it was read in front": func(sent, handed *http.Request) { handed.Form, handed.PostForm = sent.Form, sent.PostForm },
 		"the query as it was sent":         func(sent, handed *http.Request) { handed.URL.RawQuery = sent.URL.RawQuery },
 		"the request line as it was sent":  func(sent, handed *http.Request) { handed.RequestURI = sent.RequestURI },

@@ -166,9 +166,10 @@ func (x *exchange) identify() {
 		x.front = writer.Canonical(h)
 		x.varies, x.forbidden = canonical.VaryFields(nil, x.front), x.cache.rules.Forbids(x.front)
 	}
+	host := x.r.Host
 	x.r = x.cache.names.Request(x.r)
 	x.key, x.location = x.cache.names.Page(x.r)
-	x.unnamed = x.cache.names.Unnamed(x.r)
+	x.unnamed = x.cache.names.Unnamed(x.r, host)
 	x.searchPath()
 }
 

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/script"
@@ -50,7 +48,7 @@ func (c *claim) asking(ttl, grace time.Duration, patience any, inbox string) scr
 }
 
 // parseAnswer reads the reply of lock.lua to a claim that asked for a lease of ttl.
-func parseAnswer(cmd *redis.Cmd, ttl time.Duration) (queue.Answer, error) {
+func parseAnswer(cmd *script.Reply, ttl time.Duration) (queue.Answer, error) {
 	if fence, ok := cmd.Val().(int64); ok {
 		return queue.Answer{Granted: true, Fence: fence, Length: ttl}, nil
 	}
@@ -101,7 +99,7 @@ func revoking(key, tell string) script.Call {
 func inspecting(key string) script.Call { return script.Call{Script: inspectScript, Keys: keysOf(key)} }
 
 // parseInfo reads the reply of inspect.lua.
-func parseInfo(cmd *redis.Cmd) (Info, error) {
+func parseInfo(cmd *script.Reply) (Info, error) {
 	reply, err := cmd.Slice()
 	if err != nil {
 		return Info{}, err

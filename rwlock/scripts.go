@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/lock/rwscripts"
 	"github.com/cacheguard/go/internal/redis/keys"
@@ -72,7 +70,7 @@ func (l lock) toWriter(token string, ttl time.Duration, fence int64) script.Call
 }
 
 // parseInfo reads the reply of inspect.lua.
-func parseInfo(cmd *redis.Cmd) (Info, error) {
+func parseInfo(cmd *script.Reply) (Info, error) {
 	reply, err := cmd.Slice()
 	if err != nil {
 		return Info{}, err

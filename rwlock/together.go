@@ -3,8 +3,6 @@ package rwlock
 import (
 	"context"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/script"
@@ -54,7 +52,7 @@ func (t together) TryLock(ctx context.Context, names []string, b locker.Beside) 
 		}
 	}
 	if late != nil {
-		t.Unlock(held, b.Undo, func(_ int, reply *redis.Cmd) (int, error) { return queue.Done, reply.Err() })
+		t.Unlock(held, b.Undo, func(_ int, reply *script.Reply) (int, error) { return queue.Done, reply.Err() })
 		return nil, late
 	}
 	return held, nil
@@ -70,7 +68,7 @@ func (h heldLease) Within(ctx context.Context) (context.Context, func()) {
 
 // Unlock gives up the locks.
 func (t together) Unlock(
-	held []locker.Held, give func(i int, release script.Call) script.Call, read func(i int, reply *redis.Cmd) (int, error),
+	held []locker.Held, give func(i int, release script.Call) script.Call, read func(i int, reply *script.Reply) (int, error),
 ) []locker.Unlocked {
 	all := make([]locker.Unlocked, len(held))
 	var leases []*Lease

@@ -4,8 +4,6 @@ import (
 	"embed"
 	"fmt"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/script"
 )
@@ -37,7 +35,7 @@ func callsAt(s *queue.Scripts, base string) queue.Calls {
 func inboxKey(semaphore, token string) string { return semaphore + ":" + token }
 
 // parseInfo reads the reply of inspect.lua.
-func parseInfo(cmd *redis.Cmd) (Info, error) {
+func parseInfo(cmd *script.Reply) (Info, error) {
 	reply, err := cmd.Slice()
 	if err != nil {
 		return Info{}, err

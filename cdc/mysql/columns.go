@@ -147,9 +147,9 @@ func (c column) value(v any, kind byte, unsigned bool, labels []string) (any, er
 	case "varbinary", "tinyblob", "blob", "mediumblob", "longblob":
 		return bytesOf(v), nil
 	case "uuid":
-		return uuid(padded(bytesOf(v), 16))
+		return uuid(padded(bytesOf(v), 16)), nil
 	case "inet6":
-		return inet6(padded(bytesOf(v), 16))
+		return inet6(padded(bytesOf(v), 16)), nil
 	case "inet4":
 		addr, _ := netip.AddrFromSlice(padded(bytesOf(v), 4)) // of 4 bytes
 		return addr.String(), nil
@@ -243,16 +243,16 @@ func (c column) members(v any, labels []string) (any, error) {
 
 // uuid is the text of a UUID. MariaDB stores the parts of one with a version up to 5, and earlier releases also of later ones, from the last to the first: then the
 // variant is in the seventh byte, and the version in the ninth.
-func uuid(b []byte) (string, error) {
+func uuid(b []byte) string {
 	if b[6]&0x80 != 0 && b[8]&0x80 == 0 {
 		b = slices.Concat(b[12:16], b[10:12], b[8:10], b[6:8], b[0:6])
 	}
 	text := hex.EncodeToString(b)
-	return text[0:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:32], nil
+	return text[0:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:32]
 }
 
 // inet6 is the text of an INET6 as the server writes it: "::" takes the place of the first of the longest runs of zeros, also of a single one.
-func inet6(b []byte) (string, error) {
+func inet6(b []byte) string {
 	var words [8]uint16
 	at, length := -1, 0
 	for i, run := 0, 0; i < len(words); i++ {
@@ -271,7 +271,7 @@ func inet6(b []byte) (string, error) {
 			text.WriteString("::")
 			i += length - 1
 		case i == 6 && at == 0 && (length == 6 || length == 5 && words[5] == 0xffff):
-			return text.String() + netip.AddrFrom4([4]byte(b[12:])).String(), nil
+			return text.String() + netip.AddrFrom4([4]byte(b[12:])).String()
 		default:
 			fmt.Fprintf(&text, "%x", words[i])
 			if i+1 < len(words) && i+1 != at {
@@ -279,7 +279,7 @@ func inet6(b []byte) (string, error) {
 			}
 		}
 	}
-	return text.String(), nil
+	return text.String()
 }
 
 // sample is a value of the column, for a row that does not exist.

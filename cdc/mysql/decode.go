@@ -102,10 +102,10 @@ func (d *decoder) changes(ctx context.Context, e *replication.RowsEvent, committ
 	if err != nil {
 		return err
 	}
-	if err := known.fits(e, columns); err != nil {
-		d.engine.Unmappable(cdc.Op(e.Type().String()), &cdc.RowError{Table: table.Name, Err: err})
+	if why := known.fits(e, columns); why != nil {
+		d.engine.Unmappable(cdc.Op(e.Type().String()), &cdc.RowError{Table: table.Name, Err: why})
 		d.part.AddWhole(table)
-		return nil
+		return nil //nolint:nilerr // it is noted
 	}
 	rows := rowsOf(e, columns, known)
 	for i := 0; i < len(rows); i++ {

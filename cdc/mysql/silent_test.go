@@ -95,7 +95,7 @@ func TestValuesAreWhatAQueryReturns(t *testing.T) {
 				w.exec("INSERT INTO t_" + name + " (v) VALUES (" + value + ")")
 			}
 			w.CatchUp(f)
-			rows, err := w.db.QueryContext(t.Context(), "SELECT id, v FROM t_"+name)
+			rows, err := w.db.QueryContext(t.Context(), fmt.Sprintf("SELECT id, v FROM t_%s", name))
 			expect.ErrorIs(t, err)
 			defer rows.Close()
 			n := 0
@@ -122,6 +122,7 @@ func TestValuesAreWhatAQueryReturns(t *testing.T) {
 					t.Errorf("%s: the feed has %q, a query %q", c.is, seen, want)
 				}
 			}
+			expect.ErrorIs(t, rows.Err())
 			expect.Equal(t, "rows", n, len(c.values))
 			if strings.HasPrefix(name, "refused_") {
 				feedtest.Says(t, checked, w.name+".t_"+name, "column v")
@@ -146,6 +147,7 @@ func TestEveryCharsetAndTypeOfTheServerIsDecidedAbout(t *testing.T) {
 			expect.ErrorIs(t, rows.Scan(&name))
 			all = append(all, strings.ToLower(name))
 		}
+		expect.ErrorIs(t, rows.Err())
 		return all
 	}
 	refusedCharsets := strings.Fields("big5 dec8 cp850 hp8 koi8r latin2 swe7 ujis sjis hebrew tis620 euckr koi8u gb2312 greek cp1250 gbk latin5 armscii8 ucs2 cp866 keybcs2 macce " +

@@ -28,8 +28,7 @@ type reader struct {
 
 	sideMu   sync.Mutex
 	side     *pgx.Conn // for statements
-	tree     *tree     // as of the last look
-	lookNext time.Time // at it, after that
+	lookNext time.Time // at the tree, after that
 	due      []string  // mapped tables to invalidate whole
 
 	confirmed atomic.Uint64 // everything before this position is invalidated
@@ -44,7 +43,7 @@ type reader struct {
 }
 
 func newReader(f *Feed, conn *pgconn.PgConn, side *pgx.Conn, tables *tree, at slot) *reader {
-	r := &reader{feed: f, conn: conn, side: side, changed: make(chan struct{}, 1), end: at.end, when: at.when, tree: tables}
+	r := &reader{feed: f, conn: conn, side: side, changed: make(chan struct{}, 1), end: at.end, when: at.when}
 	r.confirmed.Store(uint64(at.confirmed))
 	r.applier = engine.NewApplier(f.engine, engine.Steps[pglogrepl.LSN]{Settle: r.settle, Confirm: r.confirm})
 	r.decoder = decoder{engine: f.engine, ids: tables.tables(f.engine.Tables), ancestors: r.ancestors, kinds: r.kinds, look: r.asked, put: r.applier.Put}
@@ -201,12 +200,12 @@ func (r *reader) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	whole, err := now.since(r.tree, errors.Join(p...))
+	whole, err := now.since(r.feed.was, errors.Join(p...))
 	if err != nil {
 		return err // whoever looks next sees it, too, so that nobody confirms what comes after it
 	}
 	r.due = append(r.due, whole...)
-	r.tree, r.lookNext = now, time.Now().Add(restOfLooks*time.Since(began))
+	r.feed.was, r.lookNext = now, time.Now().Add(restOfLooks*time.Since(began))
 	return nil
 }
 

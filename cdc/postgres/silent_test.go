@@ -291,3 +291,17 @@ func TestALargeCatalogueIsLookedAtInTime(t *testing.T) {
 	}
 	t.Log("a look at 3,000 mapped tables takes", time.Since(began))
 }
+
+func TestWhatIsDetachedWhileTheConnectionIsBrokenIsSeen(t *testing.T) {
+	t.Parallel()
+	w := newPartitionedWorld(t)
+	f, stop := w.run(w.config())
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+	w.CatchUp(f)
+	w.Reads(1, "one")
+	stop()
+	w.exec("ALTER TABLE products DETACH PARTITION p1")
+	feedtest.Run(w.Shop, f, nil)
+	w.CatchUp(f)
+	w.Reads(1, "")
+}

@@ -188,6 +188,10 @@ func (c *triggers) Run(e *env) error {
 	if e.out.json {
 		return e.out.print(statements{all})
 	}
-	_, err := fmt.Fprintln(e.out.to, strings.Join(all, ";\n")+";")
+	text := strings.Join(all, ";\n") + ";"
+	if c.Dialect == string(outbox.MySQL) { // its command-line client would end a trigger at the first semicolon
+		text = "DELIMITER //\n" + strings.Join(all, "\n//\n") + "\n//\nDELIMITER ;"
+	}
+	_, err := fmt.Fprintln(e.out.to, text)
 	return err
 }

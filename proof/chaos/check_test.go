@@ -18,6 +18,7 @@ const (
 	kinds      = "kind"                 // an entry belongs to its kind
 	survives   = "survives its writer"  // what an Update wrote, although the writer died
 	committed  = "survives its process" // what a transaction with an intent wrote, although its process died
+	itsOwn     = "its own"              // what a transaction reads, before it is committed
 	turnedOn   = "turned on again"      // the cache is right then
 	puts       = "put"                  // stores only what nothing has overtaken
 	versions   = "versions"             // side by side
@@ -33,7 +34,7 @@ const (
 )
 
 var promises = []string{
-	oneLoad, staleFill, readWrites, many, kinds, survives, committed, turnedOn, puts, versions, nobodyPays, reaches, sentAgain, tierDelay, absence, ends, says, byLock, bySwap,
+	oneLoad, staleFill, readWrites, many, kinds, survives, committed, itsOwn, turnedOn, puts, versions, nobodyPays, reaches, sentAgain, tierDelay, absence, ends, says, byLock, bySwap,
 }
 
 // checker reads what processes saw, a round after the other.
@@ -147,6 +148,9 @@ func (c *checker) forget() {
 func (c *checker) value(e event) {
 	if e.Stored != e.Version {
 		c.wrong(versions, e)
+	}
+	if e.By == "transaction" {
+		c.wrong(itsOwn, e)
 	}
 	if strings.HasPrefix(e.Key, "bare:") != (e.By == "bare") {
 		c.wrong(kinds, e)

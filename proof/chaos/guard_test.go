@@ -150,6 +150,9 @@ func (w *worker) load(ctx context.Context) (value, error) {
 func (w *worker) loadRow(ctx context.Context) (value, error) {
 	v, err := w.load(ctx)
 	cacheguard.SetTags(ctx, tagsOf(v.Tags)...)
+	if ctx.Value(transaction{}) != nil {
+		v.By = "transaction"
+	}
 	return v, err
 }
 

@@ -9,6 +9,26 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 )
 
+// transaction marks the context of one: what is loaded with it is for nobody else.
+type transaction struct{}
+
+// readWithin reads rows that are not named, in a transaction.
+func (w *worker) readWithin(ctx context.Context, o *opened, in *cacheguard.Intent) {
+	ctx = context.WithValue(in.Context(ctx), transaction{}, true)
+	_, _ = cacheguard.Get(ctx, o.guard, someRow(), w.loadRow) // what it gets is its own business
+	_, _ = cacheguard.GetMany(ctx, o.guard, []string{someRow(), someRow()}, func(ctx context.Context, keys []string) (map[string]value, error) {
+		all := make(map[string]value)
+		for _, key := range keys {
+			v, err := w.loadRow(ctx)
+			if err != nil {
+				return nil, err
+			}
+			all[key] = v
+		}
+		return all, nil
+	})
+}
+
 // intend writes in a transaction that names its keys before, and a tag later.
 func (w *worker) intend(ctx context.Context, o *opened) error {
 	row, tag, from := someRow(), tagsOf(1 << rand.UintN(tags))[0], now()
@@ -16,6 +36,7 @@ func (w *worker) intend(ctx context.Context, o *opened) error {
 	if err != nil {
 		return err // nothing was written
 	}
+	w.readWithin(ctx, o, in)
 	n := int64(0)
 	if err = in.Also(ctx, cacheguard.Changes{Tags: []string{tag}}); err == nil {
 		n, err = w.commit(ctx, o, from, "key:"+row, "tag:"+tag)
@@ -29,6 +50,7 @@ func (w *worker) intend(ctx context.Context, o *opened) error {
 		}
 	}
 	done := in.Done(ctx)
+	w.readWithin(ctx, o, in) // its context lives on
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,8 @@ var mistakes = map[string]operation{
 	"SET of what was written":          {10, (*worker).setsWritten, false},
 	"a read of it":                     {20, (*worker).readsWritten, false},
 	"one version's keys":               {20, (*worker).versionedRead, false},
+	"a transaction's row, stored":      {5, (*worker).storesUncommitted, false},
+	"a read of that":                   {20, (*worker).readsUncommitted, false},
 	"DEL of one version's keys":        {5, (*worker).versionedWrite, false},
 	"the first caller's context":       {5, (*worker).sharesContext, false},
 	"an error of SET":                  {20, (*worker).failsToStore, false},
@@ -213,6 +215,18 @@ func (w *worker) versionedWrite(ctx context.Context, o *opened) error {
 		return nil
 	}
 	return w.forgets(ctx, o, "key:thing:versioned", "thing:versioned:v1")
+}
+
+// storesUncommitted caches what a transaction has read.
+func (w *worker) storesUncommitted(ctx context.Context, _ *opened) error {
+	return w.rdb.Set(ctx, "aside:uncommitted", 0, 0).Err()
+}
+
+func (w *worker) readsUncommitted(ctx context.Context, o *opened) error {
+	if n, err := w.rdb.Exists(ctx, "aside:uncommitted").Result(); err != nil || n == 0 {
+		return err
+	}
+	return w.noteAside(ctx, o, "uncommitted", 0, "transaction")
 }
 
 // sharesContext has a second caller wait for what the first one does.

@@ -46,6 +46,7 @@ func TestWhatIsWrongInALogIsFound(t *testing.T) {
 		"not born yet":             {[]event{of(invalidated, "birth:7"), {Kind: absent, Key: "8", How: "hit", From: after}}, nil, ""},
 		"after a dead writer":      {[]event{of(written, a), {Kind: got, Key: "a", N: 4, How: "hit", From: 30 * second}}, nil, survives},
 		"after a dead transaction": {[]event{dead, {Kind: got, Key: "a", N: 4, How: "hit", From: 30 * second}}, nil, committed},
+		"never committed":          {[]event{{Kind: got, Key: "a", N: 4, By: "transaction", How: "hit", From: after}}, nil, itsOwn},
 		"before the intent ends":   {[]event{dead, {Kind: got, Key: "a", N: 4, How: "hit", From: after}}, nil, ""},
 		"of a Get, for a Cache":    {[]event{{Kind: got, Key: "bulk:1", N: 4, By: "bare", How: "hit", From: after}}, nil, kinds},
 		"of a Cache, for a Get":    {[]event{{Kind: got, Key: "bare:1", N: 4, How: "hit", From: after}}, nil, kinds},

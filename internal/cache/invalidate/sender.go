@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/script"
@@ -163,7 +161,7 @@ func (s *Sender) forgetBatch(
 		if err == nil {
 			reason = cmds[n].Err()
 		}
-		if op == "invalidate" && reason != nil && redis.HasErrorPrefix(reason, "TRYAGAIN") {
+		if op == "invalidate" && script.Says(reason, "TRYAGAIN") {
 			reason = s.despiteMove(ctx, key, notices[n])
 		}
 		if reason != nil {
@@ -175,7 +173,7 @@ func (s *Sender) forgetBatch(
 }
 
 // ForgetOne is Forget for one call, and returns its reply.
-func (s *Sender) ForgetOne(ctx context.Context, op, key string, call *script.Call) (*redis.Cmd, error) {
+func (s *Sender) ForgetOne(ctx context.Context, op, key string, call *script.Call) (*script.Reply, error) {
 	defer s.ForgetLocal([]string{key}) // also after an error, as Redis may have removed the key
 	cmds, err := s.write(ctx, call)
 	if err == nil {

@@ -4,8 +4,6 @@ package invalidate
 import (
 	"context"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/breaker"
@@ -31,11 +29,11 @@ type Writer struct {
 // write runs calls that must not be forgotten, all for one part of the keyspace, under RedisTimeout. Each command has its own error; if
 // write itself returns an error, there are no commands: while the breaker is open, it is breaker.ErrOpen, at once, but for the last attempt of
 // a Guard that is closed, which is always made. Only tasks may call it.
-func (w *Writer) write(ctx context.Context, calls ...*script.Call) ([]*redis.Cmd, error) {
+func (w *Writer) write(ctx context.Context, calls ...*script.Call) ([]*script.Reply, error) {
 	if w.Breakers.Of(calls[0].Keys[0]).IsOpen() && w.Life.Ending.Err() == nil {
 		return nil, breaker.ErrOpen
 	}
-	cmds := make([]*redis.Cmd, len(calls))
+	cmds := make([]*script.Reply, len(calls))
 	for i, reply := range w.Link.RunApart(context.WithoutCancel(ctx), calls, w.Replicas) {
 		cmds[i] = reply.Cmd
 	}

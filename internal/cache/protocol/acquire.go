@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -72,7 +70,7 @@ func (k *Keyspace) Exists(valueKey string) *script.Call {
 }
 
 // ParseAcquired reads the reply of Acquire.
-func ParseAcquired(cmd *redis.Cmd) (a Acquired, err error) {
+func ParseAcquired(cmd *script.Reply) (a Acquired, err error) {
 	reply, err := cmd.Slice()
 	if err != nil {
 		return a, err

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -60,7 +58,7 @@ func (in *Inspected) Entry(key string) (Entry, error) {
 }
 
 // ParseInspected reads the reply of Inspect.
-func ParseInspected(cmd *redis.Cmd) (in Inspected, err error) {
+func ParseInspected(cmd *script.Reply) (in Inspected, err error) {
 	reply, err := cmd.Slice()
 	if err != nil {
 		return in, err

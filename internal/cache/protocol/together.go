@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -35,7 +33,7 @@ func (k *Keyspace) UnlockPut(release script.Call, valueKey, token, notice string
 }
 
 // ParseUnlocked returns the release's part of the reply to UnlockPut, and that of Put.
-func ParseUnlocked(cmd *redis.Cmd) (released int, status string, err error) {
+func ParseUnlocked(cmd *script.Reply) (released int, status string, err error) {
 	reply, err := cmd.Slice()
 	if err == nil && len(reply) == 2 {
 		n, _ := reply[0].(int64)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/redis/script"
@@ -86,13 +84,13 @@ func (u *Update) endTogether(ctx context.Context, held []locker.Held) (failed ma
 	give := func(i int, release script.Call) script.Call {
 		return u.of.Keys.UnlockUpdate(release, u.valueKey(i), u.token, notices[i])
 	}
-	read := func(_ int, reply *redis.Cmd) (int, error) { return reply.Int() }
+	read := func(_ int, reply *script.Reply) (int, error) { return reply.Int() }
 	if u.value != nil {
 		if f := u.value.Filling(ctx, u.generation); f.TTL > 0 {
 			give = func(i int, release script.Call) script.Call {
 				return u.of.Keys.UnlockPut(release, u.valueKey(i), u.token, notices[i], time.Since(u.locked), f)
 			}
-			read = func(_ int, reply *redis.Cmd) (int, error) {
+			read = func(_ int, reply *script.Reply) (int, error) {
 				released, status, err := protocol.ParseUnlocked(reply)
 				u.value.Report(ctx, status, err)
 				return released, err

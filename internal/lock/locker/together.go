@@ -3,8 +3,6 @@ package locker
 import (
 	"context"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
@@ -17,7 +15,7 @@ type Together interface {
 	TryLock(ctx context.Context, names []string, b Beside) ([]Held, error)
 
 	// Unlock gives the locks up with the calls that give makes. read returns the release's part of a reply.
-	Unlock(held []Held, give func(i int, release script.Call) script.Call, read func(i int, reply *redis.Cmd) (int, error)) []Unlocked
+	Unlock(held []Held, give func(i int, release script.Call) script.Call, read func(i int, reply *script.Reply) (int, error)) []Unlocked
 
 	// Awaited reports whether somebody in this process waits for the lock.
 	Awaited(name string) bool

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -28,7 +26,7 @@ type Asked struct {
 }
 
 // ParseAsked reads the reply.
-func ParseAsked(cmd *redis.Cmd) (a Asked, err error) {
+func ParseAsked(cmd *script.Reply) (a Asked, err error) {
 	if fence, ok := cmd.Val().(int64); ok {
 		return Asked{Status: "held", Fence: fence}, nil
 	}

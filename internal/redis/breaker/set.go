@@ -35,14 +35,14 @@ type Set struct {
 	timeout time.Duration
 	life    *lifecycle.Life
 	parts   []*Breaker
-	reload  func() // makes a cluster's client ask who serves what; nil: it is none
+	client  any // the user's
 }
 
 // New returns the breakers of a client, whose probes read keys with the prefix and wait for the timeout. OnChange, which may be nil, is
 // called when a breaker has opened or closed.
 func New(rdb script.Processor, prefix string, timeout time.Duration, onChange func(open bool)) *Set {
-	s, n := &Set{rdb: script.Once(rdb), prefix: prefix, timeout: timeout, life: lifecycle.New()}, 1
-	if s.reload = goredis.Reload(rdb); s.reload != nil {
+	s, n := &Set{rdb: script.Once(rdb), prefix: prefix, timeout: timeout, client: rdb, life: lifecycle.New()}, 1
+	if goredis.IsCluster(rdb) {
 		n = Parts
 	}
 	for part := range n {
@@ -83,9 +83,7 @@ func (s *Set) Failed(err error) {
 
 // askWhoServes returns at once. The client asks five times a second at most, while there is anything to ask for.
 func (s *Set) askWhoServes() {
-	if s.reload != nil {
-		s.reload()
-	}
+	goredis.Reload(s.client)
 }
 
 // Len is how many parts there are.

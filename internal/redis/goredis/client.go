@@ -7,14 +7,11 @@
 package goredis
 
 import (
-	"context"
 	"errors"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/config"
 )
 
@@ -48,42 +45,6 @@ func IsSingle(rdb any) bool {
 	return ok
 }
 
-// IsRing reports whether the client spreads keys over servers that know nothing of each other.
-//
-//go:noinline
-func IsRing(rdb any) bool {
-	_, ok := rdb.(ring)
-	return ok
-}
-
-// ring is what a *redis.Ring has, and what embeds one.
-type ring interface {
-	GetShardClientForKey(key string) (*redis.Client, error)
-	ForEachShard(ctx context.Context, fn func(ctx context.Context, shard *redis.Client) error) error
-}
-
-// CheckOnePlace refuses a Ring, for what needs one place for each key. When a process does not reach a shard, its Ring uses another one for the
-// shard's keys, while others go on with the first.
-func CheckOnePlace(rdb any) error {
-	if IsRing(rdb) {
-		return errors.New("rdb is a *redis.Ring, which uses another shard for a key when it does not reach the first, while other processes still do: " +
-			"use Redis Cluster, Sentinel or a single server")
-	}
-	return nil
-}
-
-// Reload returns what makes a cluster's client ask anew which node serves which slot: it returns at once, and the client asks five times a
-// second at most. For other clients it returns nil.
-//
-//go:noinline
-func Reload(rdb any) func() {
-	cluster, ok := rdb.(*redis.ClusterClient)
-	if !ok {
-		return nil
-	}
-	return func() { cluster.ReloadState(context.Background()) } // the context is not used
-}
-
 // Limiter is the Limiter in the options of a client with one server; nil if there is none.
 //
 //go:noinline
@@ -110,22 +71,3 @@ type refusing struct{ err error }
 
 func (r refusing) Allow() error     { return r.err }
 func (refusing) ReportResult(error) {}
-
-// Shards are the clients that together hear all that is published: those of a Ring's shards, which may change; else the client itself.
-//
-//go:noinline
-func Shards(ctx context.Context, rdb script.Processor) map[script.Processor]struct{} {
-	ring, ok := rdb.(ring)
-	if !ok {
-		return map[script.Processor]struct{}{rdb: {}}
-	}
-	var mu sync.Mutex
-	shards := make(map[script.Processor]struct{})
-	_ = ring.ForEachShard(ctx, func(_ context.Context, shard *redis.Client) error { // fails only if the func does
-		mu.Lock()
-		defer mu.Unlock()
-		shards[shard] = struct{}{}
-		return nil
-	})
-	return shards
-}

@@ -15,8 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/perclient"
 	"github.com/cacheguard/go/internal/redis/script"
@@ -173,7 +172,7 @@ type part struct {
 func (k *Keeper) renew(batch []*Renewal) {
 	ctx, cancel := context.WithTimeout(k.ctx, k.timeout)
 	defer cancel()
-	parts := make(map[*redis.Client]part)
+	parts := make(map[goredis.Node]part)
 	for _, r := range batch {
 		call := r.Lease.Due()
 		node, _ := k.link.NodeOf(ctx, call.Keys[0]) // if none is known, the client says why
@@ -205,7 +204,7 @@ func (k *Keeper) renewPart(ctx context.Context, batch []*Renewal, calls []*scrip
 }
 
 // send sends the renewals: those that need none first, and then, for each number of replicas, those that do.
-func (k *Keeper) send(ctx context.Context, batch []*Renewal, calls []*script.Call) []*redis.Cmd {
+func (k *Keeper) send(ctx context.Context, batch []*Renewal, calls []*script.Call) []*script.Reply {
 	of := make(map[int][]int)
 	for i, r := range batch {
 		of[r.Replicas] = append(of[r.Replicas], i)
@@ -213,13 +212,13 @@ func (k *Keeper) send(ctx context.Context, batch []*Renewal, calls []*script.Cal
 	if len(of[0]) == len(batch) {
 		return script.RunAll(ctx, k.rdb, calls)
 	}
-	replies := make([]*redis.Cmd, len(batch))
+	replies := make([]*script.Reply, len(batch))
 	for _, n := range slices.Sorted(maps.Keys(of)) {
 		some := make([]*script.Call, len(of[n]))
 		for j, i := range of[n] {
 			some[j] = calls[i]
 		}
-		var answers []*redis.Cmd
+		var answers []*script.Reply
 		if n == 0 {
 			answers = script.RunAll(ctx, k.rdb, some)
 		} else {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -37,29 +38,13 @@ func (e *NotReplicated) Is(target error) bool { return target == ErrNotReplicate
 // RedisError marks it as an answer of Redis': the server can be reached.
 func (*NotReplicated) RedisError() {}
 
-// single, cluster and ring are the kinds of clients that tell which node serves a key.
-type (
-	single  interface{ Options() *redis.Options }
-	cluster interface {
-		MasterForKey(ctx context.Context, key string) (*redis.Client, error)
-		ReloadState(ctx context.Context)
-	}
-	ring interface {
-		GetShardClientForKey(key string) (*redis.Client, error)
-	}
-)
-
 // CheckReplicas refuses a client that does not tell which node serves a key, as WAIT could ask another one. Where want is 0, no replica is asked,
 // and any client will do.
 func CheckReplicas(rdb any, want int) error {
 	if want <= 0 {
 		return nil
 	}
-	switch rdb.(type) {
-	case cluster, ring, single:
-		return nil
-	}
-	return errors.New("rdb is neither a *redis.Client, a *redis.ClusterClient nor a *redis.Ring, nor embeds one: it is not known which node has a write")
+	return goredis.CheckNodes(rdb)
 }
 
 // acknowledged runs the calls of a parcel, which wants the acknowledgement of replicas. A call has an error if too few have what it wrote.
@@ -81,12 +66,11 @@ func (l *lane) acknowledged(ctx context.Context, calls []*script.Call) []*redis.
 
 // withTail sends the calls, a mark and WAIT on one connection. The error says why the replicas may not have what was written.
 func (l *lane) withTail(ctx context.Context, calls []*script.Call, bySource bool) ([]*redis.Cmd, error) {
-	one, _ := l.link.rdb.(single)
-	pipe := l.link.rdb.Pipeline // which the client may send again: all of it
+	var node goredis.Node = l.link.rdb // which may send the pipeline again: all of it
 	if l.node != nil {
-		pipe, one = l.node.Pipeline, l.node
+		node = l.node
 	}
-	tail := pipe()
+	tail := node.Pipeline()
 	cmds := make([]*redis.Cmd, len(calls))
 	for i, c := range calls {
 		cmds[i] = c.Command(ctx, bySource)
@@ -95,7 +79,7 @@ func (l *lane) withTail(ctx context.Context, calls []*script.Call, bySource bool
 	mark := script.Call{Script: markScript, Keys: []string{calls[0].Keys[0] + ":mark"}, Args: []any{script.Millis(markTTL)}}
 	marked := mark.Command(ctx, true)
 	_ = tail.Process(ctx, marked) // as above
-	wait := redis.NewCmd(ctx, "wait", l.replicas, script.Millis(patience(one, l.link.timeout)))
+	wait := redis.NewCmd(ctx, "wait", l.replicas, script.Millis(patience(node, l.link.timeout)))
 	_ = tail.Process(ctx, wait) // as above
 	_, unsent := tail.Exec(ctx)
 
@@ -114,11 +98,9 @@ func (l *lane) withTail(ctx context.Context, calls []*script.Call, bySource bool
 }
 
 // patience is how long to wait for replicas: half as long as for the reply, as Redis looks only ten times a second whether a WAIT is over.
-func patience(one single, timeout time.Duration) time.Duration {
-	if one != nil {
-		if read := one.Options().ReadTimeout; read > 0 {
-			timeout = min(timeout, read)
-		}
+func patience(node goredis.Node, timeout time.Duration) time.Duration {
+	if read := goredis.ReadTimeout(node); read > 0 {
+		timeout = min(timeout, read)
 	}
 	return max(timeout/2, time.Millisecond)
 }

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
@@ -24,8 +23,8 @@ const (
 // route is what calls that go apart have in common when they share a lane.
 type route struct {
 	part     int
-	node     *redis.Client // nil: the client finds it
-	replicas int           // that have to acknowledge what they write
+	node     goredis.Node // nil: the client finds it
+	replicas int          // that have to acknowledge what they write
 }
 
 // apart returns the lane of a call that goes apart. WAIT has no key that a client could route it by, so if replicas have to acknowledge
@@ -53,14 +52,11 @@ func (l *Link) apart(ctx context.Context, key string, replicas int) (*lane, erro
 }
 
 // NodeOf is the node that serves the key; nil: the client itself.
-func (l *Link) NodeOf(ctx context.Context, key string) (*redis.Client, error) {
-	switch rdb := l.rdb.(type) {
-	case cluster: // it may have to ask for its nodes first
-		return lifecycle.Bounded(ctx, &l.running, l.timeout, func(ctx context.Context) (*redis.Client, error) { return rdb.MasterForKey(ctx, key) }, nil)
-	case ring:
-		return rdb.GetShardClientForKey(key)
+func (l *Link) NodeOf(ctx context.Context, key string) (goredis.Node, error) {
+	if !goredis.IsCluster(l.rdb) {
+		return goredis.NodeOf(ctx, l.rdb, key)
 	}
-	return nil, nil
+	return lifecycle.Bounded(ctx, &l.running, l.timeout, func(ctx context.Context) (goredis.Node, error) { return goredis.NodeOf(ctx, l.rdb, key) }, nil)
 }
 
 // RunApart runs calls that wait neither for other requests nor for a breaker to close: in lanes of their own, where as many parcels are in
@@ -78,7 +74,7 @@ func (l *Link) RunApart(ctx context.Context, calls []*script.Call, replicas int)
 	}
 	for attempt := 1; ; attempt++ {
 		l.runApart(ctx, calls, todo, replicas, replies)
-		todo = slices.DeleteFunc(todo, func(i int) bool { return replicas == 0 || !l.moved(ctx, replies[i].Err()) })
+		todo = slices.DeleteFunc(todo, func(i int) bool { return replicas == 0 || !l.moved(replies[i].Err()) })
 		if len(todo) == 0 || attempt == movedAttempts || ctx.Err() != nil {
 			return replies
 		}
@@ -111,15 +107,10 @@ func (l *Link) runApart(ctx context.Context, calls []*script.Call, at []int, rep
 }
 
 // moved reports whether a node does not serve a key, or not yet, and others may. It makes a cluster client ask who serves what, also if a node is gone.
-func (l *Link) moved(ctx context.Context, err error) bool {
-	is := slices.ContainsFunc([]string{"MOVED ", "ASK ", "TRYAGAIN", "READONLY", "CLUSTERDOWN"}, func(prefix string) bool {
-		return err != nil && redis.HasErrorPrefix(err, prefix)
-	})
-	if rdb, cluster := l.rdb.(cluster); cluster && (is || breaker.Unavailable(err)) {
-		rdb.ReloadState(ctx)
+func (l *Link) moved(err error) bool {
+	is := script.Says(err, "MOVED ", "ASK ", "TRYAGAIN", "READONLY", "CLUSTERDOWN")
+	if is || breaker.Unavailable(err) {
+		goredis.Reload(l.rdb)
 	}
-	if _, one := l.rdb.(single); one {
-		return false
-	}
-	return is
+	return is && !goredis.HasOneServer(l.rdb)
 }

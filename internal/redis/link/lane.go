@@ -6,9 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/goredis"
 )
 
 // maxFlying bounds the parcels of a lane that are in flight, with those that take long and have given their credit back.
@@ -62,10 +61,10 @@ type flight struct {
 type lane struct {
 	link     *Link
 	breaker  *breaker.Breaker
-	apart    bool          // see RunApart
-	node     *redis.Client // that all of it goes to; nil: the client finds it
-	replicas int           // that have to acknowledge what is written
-	most     int           // parcels in flight
+	apart    bool         // see RunApart
+	node     goredis.Node // that all of it goes to; nil: the client finds it
+	replicas int          // that have to acknowledge what is written
+	most     int          // parcels in flight
 
 	mu        sync.Mutex
 	closed    bool

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -51,13 +52,12 @@ type Link struct {
 // New returns a Link. It does no I/O and starts no goroutine. The timeout bounds a request from the moment it is sent.
 func New(rdb Redis, timeout time.Duration, h *breaker.Set) *Link {
 	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, breakers: h, aparts: make(map[route]*lane), release: h.Close}
-	if _, cluster := rdb.(interface{ ReloadState(ctx context.Context) }); cluster {
+	if goredis.IsCluster(rdb) {
 		// A cluster client sends a whole pipeline again when its first command fails, beside those of its commands that it has sent to
 		// other nodes already: two goroutines then write into one command.
 		l.piped, l.once = script.OncePipeliner(rdb), true
 	}
-	_, single := rdb.(*redis.Client)
-	l.mget.Store(single)
+	l.mget.Store(goredis.IsSingle(rdb))
 	for part := range h.Len() {
 		reads := newLane(l, h.Breaker(part), new(readQueue))
 		reads.spare = spareReads

@@ -61,6 +61,9 @@ func (s *Sender) ask(ctx context.Context, c Call) (Reply, error) {
 	for attempts := 0; ; attempts++ {
 		reply, err := s.lane(c.Script.Keys[0]).call(ctx, c)
 		more := again(err) || c.Rank == EndsWork && said(err) && !settled(err)
+		if more && c.Rank == EndsWork && s.Refused(c.Script.Keys[0]) {
+			return reply, breaker.ErrOpen // nobody waits for Redis while it does not answer; the rest goes on in the background
+		}
 		if !more || time.Since(began) > s.link.timeout ||
 			!s.life.Sleep(ctx, min(firstPause<<min(attempts, 10), longestPause)) {
 			return reply, err
@@ -124,7 +127,7 @@ func (s *Sender) Leave(trail *Trail, release func(lost bool) script.Call, worth 
 }
 
 // Release runs a call that gives something up until it is known to have run, or so much time has passed that it need not be. It returns once
-// Redis has let the time-out pass, at once while the breaker is open; then the rest is done in the background.
+// Redis has let the time-out pass, or an attempt has failed while the breaker is open; then the rest is done in the background.
 func (s *Sender) Release(call script.Call, worth time.Duration) (reply Reply, err error) {
 	if err = breaker.ErrOpen; !s.Refused(call.Keys[0]) {
 		reply, err = s.ask(context.Background(), Call{Script: &call, Rank: EndsWork})

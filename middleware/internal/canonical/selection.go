@@ -48,6 +48,7 @@ const (
 	colon           = ":"
 	byAuthorization = ":authorization" // that there is one
 	byCookie        = ":cookie"        // that there is one
+	byHost          = ":host"          // the host as it was sent, if not in lower case and http.ServeMux in front has read it
 	byURL           = ":url"           // the URL that the handler sees, if it is not in origin form, or a router in front made it
 	byClaim         = ":claim"         // what Settings.Claim returns
 	byNamedCookie   = ":cookie="       // begins the name of each of Settings.Cookies
@@ -65,8 +66,12 @@ func keyFields(more, less []string) map[string]struct{} {
 	return names
 }
 
-// Unnamed is what selects among the variants of a page for this request although no Vary names it, in any order.
-func (n *Namer) Unnamed(r *http.Request) (list []record.Pair) {
+// Unnamed is what selects among the variants of a page for this canonical request although no Vary names it, in any order. Host is as it was
+// sent.
+func (n *Namer) Unnamed(r *http.Request, host string) (list []record.Pair) {
+	if host != r.Host && r.Pattern != "" {
+		list = append(list, record.Pair{Name: byHost, Value: short("=" + host)})
+	}
 	for name, lines := range r.Header { // of which there are fewer than keyFields
 		if n.shapes(name) {
 			if value := n.normal(name, lines); value != "" {
