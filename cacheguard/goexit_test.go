@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // exits are the ways in which a function of the user's does not return.
@@ -154,5 +155,75 @@ func TestACodecThatExitsKeepsNobodyWaiting(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// exitCompression fails in a way that it may not when it compresses, or decompresses.
+type exitCompression struct {
+	deflate
+
+	compress, decompress func()
+}
+
+func (c exitCompression) Compress(payload []byte) []byte {
+	c.compress()
+	return c.deflate.Compress(payload)
+}
+
+func (c exitCompression) Decompress(format byte, packed []byte, limit int) ([]byte, error) {
+	c.decompress()
+	return c.deflate.Decompress(format, packed, limit)
+}
+
+// What a Compression does not compress is stored as it is.
+func TestACompressionThatExitsCostsOnlyTheCompression(t *testing.T) {
+	t.Parallel()
+	for name, exit := range exits {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := mixed(t, Config{RedisTimeout: bearing, LeaseTTL: time.Minute, WaitTimeout: -1}, exitCompression{"x", exit, func() {}}, deflate("x"))
+			c := newCaches(t, f, CacheConfig[int, string]{Name: "thing", Load: func(context.Context, int) (string, error) { return long, nil }})
+			expect.Equal(t, "error of Put", c[0].Put(t.Context(), 1, func(context.Context) (string, error) { return long, nil }), nil)
+			for id := range 3 {
+				for i := range c {
+					value, err := c[i].Get(t.Context(), id)
+					expect.Equal(t, "value", value, long)
+					expect.Equal(t, "error", err, nil)
+				}
+				expect.Equal(t, "format", f.packed(c[0].Key(id)), "n")
+			}
+		})
+	}
+}
+
+// It ends a caller whose goroutine it runs in, and holds up nobody.
+func TestACompressionThatExitsWhenItDecompressesKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	for name, exit := range exits {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := mixed(t, Config{RedisTimeout: bearing, LeaseTTL: time.Minute, WaitTimeout: -1}, exitCompression{"x", func() {}, exit}, deflate("x")).listening()
+			begun, loaded := make(chan struct{}), make(chan struct{})
+			go func() { // owner: the test, which waits for loaded
+				defer close(loaded)
+				_, _ = Get(t.Context(), f.guards[1], "k", func(context.Context) (string, error) {
+					close(begun)
+					f.awaitRegistered("k", 1)
+					return long, nil
+				})
+			}()
+			<-begun
+			for range 3 { // a waiter, then hits
+				ended := make(chan struct{})
+				go func() { // owner: the test; ends with the Get, or by Goexit in it
+					defer close(ended)
+					_, _ = Get(t.Context(), f.guards[0], "k", returns(long))
+				}()
+				<-ended
+			}
+			<-loaded
+			expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns(long)), long)
+			redistest.AwaitNoLease(t, shared.Client(t), f.guards[0].cfg.Prefix)
+		})
 	}
 }

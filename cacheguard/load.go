@@ -173,7 +173,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		if err == nil && j.encode != nil && load.ttl.Load() > 0 {
 			j.encode(ctx, &out)
 		}
-		if err != nil { // asked here, because the loader's own error type may panic too
+		if err != nil { // asked here, because what makes a text of it may panic too
 			_, panicked := errors.AsType[*PanicError](err)
 			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), j.policy.names.Encode(err, l.cfg.textOf(err))
 		}
@@ -218,10 +218,22 @@ func (l *loaders) protect(ctx context.Context, key string, load func() error, fi
 			}
 			stack := debug.Stack()
 			err = &PanicError{Key: key, Value: panicked, Stack: stack}
+			if !answers(err) {
+				err = &PanicError{Key: key, Value: fmt.Sprint(panicked), Stack: stack}
+			}
 			l.journal.Panicked(ctx, key, stack)
 		}
 		finish(err)
 	}()
-	err = load()
+	if err = load(); err != nil {
+		_, _ = failed(err), err.Error() // where a panic of the loader's own error type is one of the loader
+	}
 	returned = true
+}
+
+// answers reports whether the error can be asked: one that wraps a typed nil may panic.
+func answers(err error) bool {
+	defer func() { _ = recover() }()
+	_ = failed(err)
+	return true
 }

@@ -57,3 +57,35 @@ func TestAnErrorThatPanicsInUnwrapDoesNotEndTheProcess(t *testing.T) {
 type typedNil struct{ s string }
 
 func (e *typedNil) Error() string { return e.s }
+
+// It is that of a typed nil: of *RedisError Unwrap reads a field, as those of *url.Error and *fs.PathError do, and of *typedNil Error.
+func TestNeitherATypedNilNorAPanicWithOneEndsTheProcess(t *testing.T) {
+	if !redistest.IsChild(t) {
+		child := redistest.Child(t, t.Name())
+		for range 12 {
+			child.Expect("alive true")
+		}
+		return
+	}
+	g := newGuard(t, shared.Client(t), Config{Prefix: "typednils", RedactError: func(error) string { return "redacted" }})
+	n := 0
+	for _, failure := range []error{(*RedisError)(nil), (*typedNil)(nil)} {
+		for _, fail := range []func() error{func() error { return failure }, func() error { panic(failure) }} {
+			c, err := NewCache(g, CacheConfig[int, thing]{
+				Name: fmt.Sprint("thing", n), Load: func(context.Context, int) (thing, error) { return thing{}, fail() },
+				LoadMany: func(context.Context, []int) (map[int]thing, error) { return nil, fail() }, Batch: 2,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, read := range []func() error{
+				func() error { _, err := c.Get(t.Context(), 1); return err },
+				func() error { _, err := c.GetMany(t.Context(), []int{2, 3}); return err },
+				func() error { _, err := c.Get(g.WithoutCache(t.Context()), 4); return err },
+			} {
+				fmt.Println("alive", read() != nil)
+			}
+			n++
+		}
+	}
+}

@@ -46,10 +46,20 @@ func (p Packing) Pack(e protocol.Entry, unfit []byte) (protocol.Entry, error) {
 	return e, err
 }
 
+// compress has a goroutine for the Compression, which may call runtime.Goexit: the caller has a lease or a lock to give up.
 func (p Packing) compress(payload []byte) (packed []byte, err error) {
-	defer recoverCompression(&err)
-	return p.By.Compress(payload), nil
+	done := make(chan struct{})
+	go func() { // owner: compress, which waits for it
+		defer close(done)
+		defer recoverCompression(&err)
+		err = errGoexit
+		packed, err = p.By.Compress(payload), nil
+	}()
+	<-done
+	return packed, err
 }
+
+var errGoexit = errors.New("compression called runtime.Goexit")
 
 // Decode is protocol.DecodeEntry, refuses what is too large, and decompresses the payload. If that fails, it is no entry.
 func (p Packing) Decode(key string, raw []byte) (protocol.Entry, error) {
