@@ -58,7 +58,7 @@ type typedNil struct{ s string }
 
 func (e *typedNil) Error() string { return e.s }
 
-// It is that of a typed nil: of *RedisError Unwrap reads a field, as those of *url.Error and *fs.PathError do, and of *typedNil Error.
+// Unwrap of *RedisError reads a field, as it does for *url.Error and *fs.PathError, and so does Error of *typedNil: a typed nil panics in both.
 func TestNeitherATypedNilNorAPanicWithOneEndsTheProcess(t *testing.T) {
 	if !redistest.IsChild(t) {
 		child := redistest.Child(t, t.Name())
