@@ -89,7 +89,6 @@ func TestWhatIsUsedDrivesOutWhatIsNot(t *testing.T) {
 		for i := range 500 { // each once: none of them is worth it
 			c.ask(f, 10_000+i)
 		}
-		before = p.calls.Load()
 		expect.Equal(t, name+": it stays", isHit(c.ask(f, 1)), true)
 		var groups []int
 		for _, c := range []*census{&f.caches[0].limits.pages, &f.caches[0].limits.variants} {

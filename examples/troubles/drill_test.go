@@ -132,12 +132,12 @@ func judge(number int, ended func()) http.Handler {
 		switch it := r.FormValue("it"); {
 		case it == "":
 			ended()
-			fmt.Fprintf(w, "It was: %s\n", troubles[number-1].section)
+			_, _ = fmt.Fprintf(w, "It was: %s\n", troubles[number-1].section)
 		case it == strconv.Itoa(number) || strings.EqualFold(it, troubles[number-1].section):
 			ended()
-			fmt.Fprintf(w, "Yes: %s\n", troubles[number-1].section)
+			_, _ = fmt.Fprintf(w, "Yes: %s\n", troubles[number-1].section)
 		default:
-			fmt.Fprintln(w, "No. Look again.")
+			_, _ = fmt.Fprintln(w, "No. Look again.")
 		}
 	})
 }

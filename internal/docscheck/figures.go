@@ -11,7 +11,7 @@ const measured = "bench/RESULTS.md"
 
 var (
 	// quotation is text whose numbers stand in a row of that page, which the comment names by how it begins:
-	// 89 ms <!-- figure: slowest answer -->
+	// 89 ms <!-- figure: slowest answer -->.
 	quotation = regexp.MustCompile(`(.*?)<!--\s*figure:\s*(.*?)\s*-->`)
 	number    = regexp.MustCompile(`\d+(?:[.,]\d+)*`)
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -83,7 +84,14 @@ func (h byHand) transact(ctx context.Context, rows, tags []int, write body) erro
 	for _, tag := range tags {
 		rows = append(rows, tagged(tag)...)
 	}
-	return errors.Join(write(ctx, func(more ...int) error { rows = append(rows, more...); return nil }), h.invalidate(ctx, rows))
+	var mu sync.Mutex // some are named at the same time
+	err := write(ctx, func(more ...int) error {
+		mu.Lock()
+		defer mu.Unlock()
+		rows = append(rows, more...)
+		return nil
+	})
+	return errors.Join(err, h.invalidate(ctx, rows))
 }
 
 func (h byHand) warm(ctx context.Context, rows []int) error {

@@ -77,7 +77,7 @@ func (s *summary) again() bool {
 	passed := true
 	for _, f := range s.failed {
 		_, _ = fmt.Fprintf(s.out, "\na second run, as it failed, which is a defect: %s %s\n", f.Package, f.Test)
-		second := exec.Command("go", "test", "-vet=off", "-count=1", "-timeout=10m", "-run=^"+f.Test+"$", f.Package) //nolint:gosec,noctx // names of tests; ends by itself
+		second := exec.Command("go", "test", "-vet=off", "-count=1", "-timeout=10m", "-run=^"+f.Test+"$", f.Package) //nolint:noctx // ends by itself
 		second.Stdout, second.Stderr = s.out, s.out
 		passed = second.Run() == nil && passed
 	}

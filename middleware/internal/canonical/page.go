@@ -95,8 +95,8 @@ func placeOf(r *http.Request) place {
 		p.connection = "https"
 	}
 	p.scheme = cmp.Or(p.scheme, p.connection)
-	ok := false
-	if p.path, p.query, ok = requestLine(r); !ok {
+	var sent bool
+	if p.path, p.query, sent = requestLine(r); !sent {
 		p.path, p.query = escapedPath(r.URL), queryOf(r.URL)
 	}
 	return p
