@@ -36,6 +36,9 @@ type Call struct {
 	// Late, if not nil, is called when the script may have run although its caller was told otherwise, or had walked away:
 	// with the reply, or with an error that does not say. On a goroutine of the Link's; it must not block.
 	Late func(*redis.Cmd, error)
+
+	// Overdue, if not nil, is called once if the answer is late, unless nobody waits for it any more. It must not block.
+	Overdue func()
 }
 
 // Do runs the call. The error is the context's, ErrClosed, ErrTimeout, breaker.ErrOpen, or what the client said, which the
@@ -100,6 +103,7 @@ type queuedCall struct {
 	sent     bool
 	answered bool
 
+	asked time.Time // for Overdue; zero: it has been called, or will not be. Guarded by the lane's mutex.
 	began time.Time // before it was sent last
 	reply Reply     // when done is closed
 	err   error
@@ -115,6 +119,9 @@ func (l *lane) enqueue(all ...*queuedCall) error {
 	}
 	for _, c := range all {
 		l.arrived++
+		if c.Overdue != nil {
+			c.asked = l.asksLocked()
+		}
 		l.queue.(*callQueue).add(c)
 	}
 	l.dispatchLocked()
@@ -166,6 +173,21 @@ func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {
 	c.reply, c.err = Reply{cmd, c.began}, err
 	close(c.done)
 	return true
+}
+
+// overdue calls Overdue of the calls that were asked before then, and returns when the oldest of the others was.
+func overdue(all []*queuedCall, before time.Time) (oldest time.Time) {
+	for _, c := range all {
+		switch {
+		case c.asked.IsZero() || !c.waited || c.answered:
+		case !c.asked.After(before):
+			c.asked = time.Time{}
+			c.Overdue()
+		case oldest.IsZero() || c.asked.Before(oldest):
+			oldest = c.asked
+		}
+	}
+	return oldest
 }
 
 // failed is the reply to a call that was not sent, or not answered.
