@@ -119,6 +119,17 @@ type Config struct {
 	// 1, the refusal shows at once.
 	RedisTimeout time.Duration
 
+	// HedgeAfter is how long Redis may keep a Get waiting, or a GetMany, before the loader runs beside it, in a slot of
+	// MaxLoads and FleetLoads that no other load waits for: the first answer wins, so a Redis that is slow makes no call
+	// slow. Callers of this Guard share such loads. They store nothing, and answer only calls that began before them. The
+	// loader of one call may then run twice at once. In a transaction, and with FailClosed, nothing is loaded beside Redis.
+	//
+	// When half of the replies of Redis (on a cluster, of one of its sixths) take longer than the loads that they save, and
+	// than 20 ms, for a second, that part is slow: Gets of its keys load first, and ask Redis if there is no slot, until
+	// it is quick again (Stats.SlowParts). Default: four times the p99 of the replies of the last minute, from 5 ms to half
+	// of RedisTimeout. -1: never, also in parts that are slow.
+	HedgeAfter time.Duration
+
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values
 	// of the local tier are served first. Default: false.
 	FailClosed bool
@@ -225,6 +236,7 @@ func (c *Config) check() error {
 	p.Duration("LoadTimeout", c.LoadTimeout)
 	p.Duration("WaitTimeout", c.WaitTimeout)
 	p.Duration("SlowLoad", c.SlowLoad)
+	p.Duration("HedgeAfter", c.HedgeAfter)
 	p.Duration("UpdateTimeout", c.UpdateTimeout)
 	checkShares(bad, c.Jitter, c.EarlyRefresh)
 	if c.LeaseTTL != 0 && c.LeaseTTL < minLeaseTTL {
@@ -302,7 +314,7 @@ func (c Config) withDefaults() Config {
 
 // disabled returns the Config of a disabled Guard: without the features that need Redis.
 func (c Config) disabled() Config {
-	c.FailClosed, c.Local, c.Verify, c.Replicas, c.WriteLock = false, LocalConfig{}, VerifyConfig{}, 0, nil
+	c.FailClosed, c.Local, c.Verify, c.Replicas, c.WriteLock, c.HedgeAfter = false, LocalConfig{}, VerifyConfig{}, 0, nil, off
 	c.Serve, c.Shadow = nil, 0
 	return c
 }

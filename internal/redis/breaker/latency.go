@@ -33,8 +33,8 @@ type latency struct {
 
 // figures are of the last minute, and rounded up by a fifth at most.
 type figures struct {
-	count                         uint64
-	p50, p99, p995, p999, longest time.Duration // longest: but for one reply in 2,000
+	count                    uint64
+	p99, p995, p999, longest time.Duration // longest: but for one reply in 2,000
 
 	recent time.Duration // the median of the last turn that had replies
 }
@@ -82,7 +82,7 @@ func (l *latency) next(now int64) (changed bool) {
 	for _, n := range sum {
 		f.count += n
 	}
-	f.p50, f.p99, f.p995 = quantile(&sum, f.count, 0.5), quantile(&sum, f.count, 0.99), quantile(&sum, f.count, 0.995)
+	f.p99, f.p995 = quantile(&sum, f.count, 0.99), quantile(&sum, f.count, 0.995)
 	f.p999, f.longest = quantile(&sum, f.count, 0.999), quantile(&sum, f.count, 0.9995)
 	var last [buckets]uint64
 	l.latest.addTo(&last)

@@ -7,9 +7,9 @@ import (
 
 const (
 	// A median below that is never slow, and no request is late before earliestLate.
-	leastSlow        = 20 * time.Millisecond
-	earliestLate = 5 * time.Millisecond
-	shortestTimeout  = 20 * time.Millisecond
+	leastSlow       = 20 * time.Millisecond
+	earliestLate    = 5 * time.Millisecond
+	shortestTimeout = 20 * time.Millisecond
 
 	slowAfter   = time.Second // so long a median must have been too long,
 	fewestSlow  = 8           // of so many replies together
@@ -112,8 +112,8 @@ func (b *Breaker) Timeout(longest time.Duration) time.Duration {
 	return min(max(shortestTimeout, 4*f.p999, f.longest), longest)
 }
 
-// Median is that of the last minute; 0: nothing is known.
-func (b *Breaker) Median() time.Duration { return b.now().p50 }
+// Recent is the median of the last replies; 0: nothing is known.
+func (b *Breaker) Recent() time.Duration { return b.now().recent }
 
 // Took notes how long a reply took, or that there was none for so long.
 func (b *Breaker) Took(took time.Duration) {

@@ -37,9 +37,12 @@ type Call struct {
 	// with the reply, or with an error that does not say. On a goroutine of the Link's; it must not block.
 	Late func(*redis.Cmd, error)
 
-	// Overdue, if not nil, is called once if the answer is late, unless nobody waits for it any more. It must not block.
-	Overdue func()
+	// Waiters, if not nil, are told once if the answer is late, unless nobody waits for it any more.
+	Waiters Waiters
 }
+
+// Waiters want to know when an answer is late. Late must not block.
+type Waiters interface{ Late() }
 
 // Do runs the call. The error is the context's, ErrClosed, ErrTimeout, breaker.ErrOpen, or what the client said, which the
 // command has as well.
@@ -103,7 +106,7 @@ type queuedCall struct {
 	sent     bool
 	answered bool
 
-	asked time.Time // for Overdue; zero: it has been called, or will not be. Guarded by the lane's mutex.
+	asked time.Time // for Waiters; zero: they have been told, or will not be. Guarded by the lane's mutex.
 	began time.Time // before it was sent last
 	reply Reply     // when done is closed
 	err   error
@@ -119,7 +122,7 @@ func (l *lane) enqueue(all ...*queuedCall) error {
 	}
 	for _, c := range all {
 		l.arrived++
-		if c.Overdue != nil {
+		if c.Waiters != nil {
 			c.asked = l.asksLocked()
 		}
 		l.queue.(*callQueue).add(c)
@@ -175,14 +178,14 @@ func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {
 	return true
 }
 
-// overdue calls Overdue of the calls that were asked before then, and returns when the oldest of the others was.
+// overdue tells those who wait for calls that were asked by then, and returns when the oldest of the others was.
 func overdue(all []*queuedCall, before time.Time) (oldest time.Time) {
 	for _, c := range all {
 		switch {
 		case c.asked.IsZero() || !c.waited || c.answered:
 		case !c.asked.After(before):
 			c.asked = time.Time{}
-			c.Overdue()
+			c.Waiters.Late()
 		case oldest.IsZero() || c.asked.Before(oldest):
 			oldest = c.asked
 		}

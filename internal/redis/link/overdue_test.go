@@ -28,6 +28,10 @@ func lateAt(t *testing.T, r *Read) time.Duration {
 	return time.Since(start)
 }
 
+type hearing func()
+
+func (h hearing) Late() { h() }
+
 func askNow(t *testing.T, l *Link, key string) *Read {
 	t.Helper()
 	read, err := l.Ask(t.Context(), key)
@@ -79,9 +83,9 @@ func TestCallIsOverdueOnceWhileSomebodyWaits(t *testing.T) {
 	slowly(t, func(context.Context) { time.Sleep(4 * lateAfter) }, func(t *testing.T, l *Link) {
 		l.isHasty()
 		start, told := time.Now(), []time.Duration(nil)
-		c := &Call{Script: &script.Call{Script: script.Command("exists"), Keys: []string{"k"}}, Rank: Ordinary, Overdue: func() {
+		c := &Call{Script: &script.Call{Script: script.Command("exists"), Keys: []string{"k"}}, Rank: Ordinary, Waiters: hearing(func() {
 			told = append(told, time.Since(start))
-		}}
+		})}
 		_, _ = l.Do(t.Context(), "k", c)
 		expect.Equal(t, "answered after", time.Since(start), 4*lateAfter)
 		if len(told) != 1 || told[0] != lateAfter {

@@ -219,7 +219,7 @@ type reads struct {
 	asked    time.Time   // the first of them; zero: they are never late, or are so already. Guarded by the lane's mutex.
 	answered latch.Latch // done when the reads are answered
 	end      error       // ErrClosed: that is the answer
-	room     struct {      // of the only read, mostly
+	room     struct {    // of the only read, mostly
 		first  Read
 		all    [1]*Read
 		answer [1]answer

@@ -41,6 +41,13 @@ func (l *Latch) Done() {
 // Early is closed when it is late, or done.
 func (l *Latch) Early() <-chan struct{} { return l.early }
 
+// IsDone reports whether it has happened.
+func (l *Latch) IsDone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.done
+}
+
 // After is closed when it is done; nil: it was never late, and is done. It is called when Early is closed, since when it does not
 // change.
 func (l *Latch) After() <-chan struct{} { return l.rest }

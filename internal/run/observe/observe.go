@@ -39,6 +39,7 @@ type Troubles struct {
 	Deaf      time.Duration // messages do not arrive
 	Saturated time.Duration // loads wait for MaxLoads
 	Bypassed  time.Duration // the cache is turned off
+	Slow      time.Duration // Redis takes longer than the loads that it saves
 
 	Refused   time.Time // when Redis last answered with an error; zero: never
 	RefusedAs string    // the operation, and what Redis said
