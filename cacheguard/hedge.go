@@ -12,18 +12,29 @@ import (
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// errHedged ends the wait of a call that a load beside Redis has answered.
-var errHedged = errors.New("a load beside redis was faster")
+var (
+	errHedged = errors.New("a load beside redis was faster") // ends the wait of a call that it has answered
+	errLate   = errors.New("redis takes longer than it ever does")
+)
 
 // lateAfter is how long Redis may keep a call waiting; 0: for ever.
 func (g *Guard) lateAfter(b *breaker.Breaker) time.Duration {
 	switch after := g.cfg.HedgeAfter; {
-	case after == off || g.cfg.FailClosed:
+	case g.cfg.FailClosed, after == off && !g.cfg.follows:
 		return 0
+	case after == off:
+		return b.Timeout(g.cfg.RedisTimeout)
 	case after > 0:
 		return after
 	}
 	return b.LateAfter(g.cfg.RedisTimeout)
+}
+
+// mayGiveUp reports whether a call with the spec, which loads nothing beside Redis, may load instead of waiting for all of RedisTimeout.
+func (s loadSpec[V]) mayGiveUp(ctx context.Context, g *Guard, key string) bool {
+	part := g.breakers.Breaker(g.partOf(key))
+	return g.cfg.follows && !g.cfg.FailClosed && s.load != nil && !s.spare && (g.cfg.HedgeAfter == off || scopeOf(ctx, g).isTransactions()) &&
+		s.policyOf(g).cost.Worth(time.Now(), part.Expected(g.cfg.RedisTimeout))
 }
 
 // isSlow reports whether calls for the key may load first.
@@ -186,7 +197,16 @@ func (q *query[V]) awaitRead(ctx context.Context, read *link.Read) (v V, how Out
 			v, how, err = old.result()
 			return v, how, true, err
 		}
-		if w, done, err = q.beside(ctx, read.Wait, func() {}); done {
+		wait := read.Wait
+		if q.spec.mayGiveUp(ctx, q.guard, q.key) {
+			wait = q.waitBriefly(read)
+		}
+		w, done, err = q.beside(ctx, wait, func() {})
+		switch {
+		case err != nil && ctx.Err() == nil && errors.Is(err, errLate):
+			v, how, err = q.bypass(ctx, q.guard.redisError("get", q.key, link.ErrTimeout))
+			return v, how, true, err
+		case done:
 			v, how, err = unpack[V](w.answer, w.joined)
 			return v, how, true, err
 		}
@@ -195,6 +215,21 @@ func (q *query[V]) awaitRead(ctx context.Context, read *link.Read) (v V, how Out
 		return v, "", true, unanswered(ctx, q.key, err)
 	}
 	return v, "", false, nil
+}
+
+// waitBriefly waits for a read, which is late, for as long as reads take at most; then the error is errLate.
+func (q *query[V]) waitBriefly(read *link.Read) func(context.Context) error {
+	part, longest := q.guard.breakers.Breaker(q.guard.partOf(q.key)), q.guard.cfg.RedisTimeout
+	left := part.Timeout(longest) - q.guard.lateAfter(part)
+	return func(ctx context.Context) error {
+		within, stop := context.WithTimeoutCause(ctx, left, errLate)
+		defer stop()
+		err := read.Wait(within)
+		if err != nil && errors.Is(context.Cause(within), errLate) {
+			return errLate
+		}
+		return err
+	}
 }
 
 // await waits for the answer of a flight that asks for the lease.

@@ -224,3 +224,29 @@ func TestSlowPartIsLoadedFirstUntilItIsQuickAgain(t *testing.T) {
 	redistest.Await(t, "quick", func() bool { return g.Stats().SlowParts == 0 })
 	expect.Equal(t, "from Redis", mustGet(t, g, "k", unwanted[string](t)), "stored")
 }
+
+// A Get that may load nothing beside Redis waits for as long as Redis has ever needed, and no longer.
+func TestTimeoutFollowsWhereNothingIsLoadedBesideRedis(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, shared.Addr())
+	g, err := New(proxy.Client(t), Config{Prefix: t.Name(), HedgeAfter: off, LeaseTTL: bearing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() }) // always nil
+	part := g.breakers.Breaker(0)
+	redistest.Await(t, "much has been measured", func() bool {
+		for range 3000 {
+			part.Took(time.Millisecond)
+		}
+		return part.Timeout(g.cfg.RedisTimeout) < g.cfg.RedisTimeout
+	})
+	rule := proxy.On(reading, redistest.HoldReply)
+	defer rule.Remove()
+	_, how, err := get(t.Context(), g, "k", returns("loaded"))
+	expect.Equal(t, "outcome", how, Bypassed)
+	expect.Equal(t, "breaker is open", part.IsOpen(), false)
+	if err != nil {
+		t.Error(err)
+	}
+}
