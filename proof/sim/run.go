@@ -43,6 +43,7 @@ type plan struct {
 	patient   bool // values are soon stale: StaleFor and Patience
 	shadow    bool // Config.Shadow, and a cache that at times serves only some keys
 	narrow    bool // one load at a time: MaxLoads
+	late      bool // calls load beside a Redis that is soon too slow for them: HedgeAfter
 }
 
 func planOf(seed uint64) (plan, *rand.Rand) {
@@ -53,6 +54,7 @@ func planOf(seed uint64) (plan, *rand.Rand) {
 	}
 	p.together, p.patient, p.shadow = random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0
 	p.narrow = random.IntN(2) == 0
+	p.late = random.IntN(2) == 0
 	return p, random
 }
 
@@ -78,8 +80,8 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 		p, random := planOf(seed)
 		w := &world{plan: p, truth: newTruth(rows), redis: miniredis.NewMiniRedis(), record: newRecord()}
 		w.redis.ClockTTL(true)
-		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t, narrow %t",
-			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow, p.narrow)
+		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t, narrow %t, late %t",
+			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow, p.narrow, p.late)
 		for i := range p.instances {
 			w.add(t, i, random.Uint64(), open)
 		}

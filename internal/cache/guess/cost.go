@@ -27,7 +27,7 @@ func (c *Cost) Took(took time.Duration) {
 
 // Read notes what an entry says that its load took, as long as nothing else is known.
 func (c *Cost) Read(took time.Duration) {
-	if took > 0 && c.took.Load() == 0 {
+	if c.took.Load() == 0 {
 		c.Took(took)
 	}
 }
