@@ -46,6 +46,9 @@ type plan struct {
 	late      bool // calls load beside a Redis that is soon too slow for them: HedgeAfter
 }
 
+// slowMessage makes a Redis slow beside loads.
+const slowMessage = 20 * time.Millisecond
+
 func planOf(seed uint64) (plan, *rand.Rand) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	p := plan{
@@ -54,7 +57,9 @@ func planOf(seed uint64) (plan, *rand.Rand) {
 	}
 	p.together, p.patient, p.shadow = random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0
 	p.narrow = random.IntN(2) == 0
-	p.late = random.IntN(2) == 0
+	if p.late = random.IntN(3) == 0; p.late {
+		p.latency = slowMessage
+	}
 	return p, random
 }
 

@@ -116,7 +116,7 @@ func (b *Breaker) Timeout(longest time.Duration) time.Duration {
 // Recent is the median of the last replies; 0: nothing is known.
 func (b *Breaker) Recent() time.Duration { return b.now().recent }
 
-// Took notes how long a reply took, or that there was none for so long.
+// Took notes how long a reply took, or that there was none for that long.
 func (b *Breaker) Took(took time.Duration) {
 	if !b.note(took) {
 		return
