@@ -24,27 +24,33 @@ func (c *Cache) Invalidate(ctx context.Context, r *http.Request) error {
 		return errors.New("middleware: the request to invalidate names no host")
 	}
 	keys := c.names.AllKeys(r)
-	if c.cfg.StaleWhile > 0 && ctx.Value(soft{}) != nil {
+	if c.cfg.StaleWhile > 0 && isSoft(ctx) {
 		return c.soften(ctx, r, keys)
 	}
 	return c.guard.Invalidate(ctx, keys...)
 }
 
 // InvalidatePrefix is Invalidate for all pages, of all hosts, whose path begins with the prefix, which must be one of Config.Prefixes. Its
-// cost does not depend on the number of pages.
+// cost does not depend on the number of pages. With a context of Soft it invalidates nothing, and returns an error.
 func (c *Cache) InvalidatePrefix(ctx context.Context, prefix string) error {
 	if !slices.Contains(c.cfg.Prefixes, prefix) {
 		return fmt.Errorf("middleware: %q is none of Config.Prefixes", prefix)
+	}
+	if isSoft(ctx) {
+		return errNotSoft
 	}
 	return c.guard.InvalidateTags(ctx, c.names.Key(prefixName, prefix))
 }
 
 // InvalidateTags is Invalidate for all pages whose response has one of the tags in Cache-Tag or Surrogate-Key. Its cost does not depend on
 // the number of pages. Tags are compared as they are. A tag that no response can have is an error: an empty string, or several tags in one
-// string. The other tags are invalidated all the same.
+// string. The other tags are invalidated all the same. With a context of Soft it invalidates nothing, and returns an error.
 func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
-	if len(tags) == 0 {
+	switch {
+	case len(tags) == 0:
 		return nil
+	case isSoft(ctx):
+		return errNotSoft
 	}
 	return errors.Join(checkTags(tags), c.guard.InvalidateTags(ctx, c.tagNames(tags)...))
 }
