@@ -48,7 +48,8 @@ type Config struct {
 	StoreErrors map[int]time.Duration
 
 	// Heuristic makes the lifetime of a response that states none a share, from 0 to 1, of the time since its Last-Modified (RFC 9111
-	// section 4.2.2 suggests 0.1), at most a day. It counts under the conditions of DefaultTTL, which has precedence. Default: 0, off.
+	// section 4.2.2 suggests 0.1), at most a day. It counts under the conditions of DefaultTTL, which has precedence. Default: 0.1, 10
+	// seconds at most, and only for responses that say public and for 405, 414 and 501, which depend on the method and the URL alone. -1: off.
 	Heuristic float64
 
 	// KeepFor is how long a stale response with an ETag or Last-Modified is kept, so that the handler can confirm it instead of
@@ -242,7 +243,7 @@ func (c Config) withDefaults() Config {
 	configs.SetDefault(&c.MaxBody, defaultMaxBody)
 	configs.SetDefault(&c.Limits.URL, defaultMaxURL)
 	c.DefaultTTL, c.KeepFor, c.PassFor = max(c.DefaultTTL, 0), max(c.KeepFor, 0), max(c.PassFor, 0)
-	c.Heuristic, c.StaleWhile = max(c.Heuristic, 0), max(c.StaleWhile, 0)
+	c.StaleWhile = max(c.StaleWhile, 0)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

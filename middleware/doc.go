@@ -13,8 +13,9 @@
 // # What it does
 //
 //   - It honours the handler's Cache-Control and Expires, or instead of them CDN-Cache-Control or Config.Target (RFC 9213), including
-//     stale-while-revalidate and stale-if-error (RFC 5861). A response that says nothing about its lifetime is not stored, unless
-//     Config.DefaultTTL or Config.Heuristic are set. Contradictory or unparsable freshness information makes a response stale.
+//     stale-while-revalidate and stale-if-error (RFC 5861). A response that says nothing about its lifetime is not served again, unless
+//     Config.DefaultTTL or Config.Heuristic are set; with a Last-Modified, public and 405, 414 or 501 are, for ten seconds at most.
+//     Contradictory or unparsable freshness information makes a response stale.
 //   - It honours the Cache-Control of requests, unless Config.IgnoreRequest is set.
 //   - It answers conditional requests, HEAD and ranges from stored pages. If the page is missing, the handler makes all of it, once
 //     for all requests that want parts of it. If the page cannot be stored, the handler is called for the part.
