@@ -199,7 +199,7 @@ func (c *Config) check() error {
 		}
 	}
 	for _, method := range c.InvalidatingMethods {
-		if method == "" || !token(method) || safe(method) {
+		if method == "" || !token(method) || rules.IsSafe(method) {
 			bad("InvalidatingMethods", "%q is no method that changes anything", method)
 		}
 	}

@@ -63,7 +63,7 @@ func (c *Cache) invalidates(method string) bool {
 // invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): the page with these keys, which is
 // the page of the request; the pages of the same origin that Location and Content-Location name, relative to base; and those of the groups
 // that the response names (RFC 9875). The Guard retries what it cannot send.
-func (x *exchange) invalidateAfter(base url.URL, keys []string, h http.Header) error {
+func (c *Cache) invalidateAfter(ctx context.Context, base url.URL, keys []string, h http.Header) error {
 	for _, name := range []string{"Location", "Content-Location"} {
 		u, err := url.Parse(h.Get(name))
 		if h.Get(name) == "" || err != nil {
@@ -71,12 +71,12 @@ func (x *exchange) invalidateAfter(base url.URL, keys []string, h http.Header) e
 		}
 		target := base.ResolveReference(u)
 		if strings.EqualFold(target.Scheme, base.Scheme) && strings.EqualFold(target.Host, base.Host) {
-			keys = append(keys, x.cache.names.Keys(&http.Request{URL: target})...)
+			keys = append(keys, c.names.Keys(&http.Request{URL: target})...)
 		}
 	}
 	var unsent error
 	if groups := rules.Groups(h[rules.CacheGroupInvalidation]); len(groups) > 0 {
-		unsent = x.cache.guard.InvalidateTags(x.r.Context(), x.cache.groupNames(base.Scheme+"://"+base.Host, groups)...)
+		unsent = c.guard.InvalidateTags(ctx, c.groupNames(base.Scheme+"://"+base.Host, groups)...)
 	}
-	return errors.Join(unsent, x.cache.guard.Invalidate(x.r.Context(), keys...))
+	return errors.Join(unsent, c.guard.Invalidate(ctx, keys...))
 }

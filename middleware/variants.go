@@ -53,14 +53,3 @@ func (l *lookup) holds(ctx context.Context, keep time.Duration) {
 	}
 	_, _, _ = cacheguard.Fetch(ctx, x.cache.guard, x.key, source) // if it fails, the variants end with the page
 }
-
-// left is how long a record is still kept.
-func (x *exchange) left(rec *record.Record) time.Duration {
-	now := x.now()
-	age := now.Sub(rec.Received)
-	left := max(rec.Variants, 2*rec.Until) - age
-	if rec.IsResponse() {
-		left = max(left, x.cache.rules.Remaining(rec, now))
-	}
-	return left
-}

@@ -61,9 +61,6 @@ func (c *Cache) Warm(ctx context.Context, handler http.Handler, urls iter.Seq[st
 	return int(there.Load()), errors.Join(append(errs, ctx.Err())...)
 }
 
-// warmed is the key of what a context says: the request is one of Warm's.
-type warmed struct{ by *Cache }
-
 // maxWarmErrors bounds what the error of Warm names.
 const maxWarmErrors = 10
 
@@ -74,7 +71,7 @@ func (c *Cache) warm(ctx context.Context, handler http.Handler, url string, head
 		return fmt.Errorf("middleware: warm %q: %w", url, err)
 	}
 	w := &unread{header: make(http.Header)}
-	x := &exchange{cache: c, w: w, r: r, next: handler, warming: true}
+	x := &exchange{request: request{cache: c, r: r, next: handler, warming: true}, w: w}
 	defer func() {
 		if p := recover(); p != nil {
 			if _, known := p.(*PanicError); !known && p != http.ErrAbortHandler { //nolint:errorlint // this very error
@@ -116,8 +113,10 @@ func received(ctx context.Context, url string, header http.Header) (*http.Reques
 // unread is the http.ResponseWriter of a response that nobody reads.
 type unread struct{ header http.Header }
 
-func (w *unread) Header() http.Header         { return w.header }
-func (w *unread) WriteHeader(int)             {}
+func (w *unread) Header() http.Header { return w.header }
+
+func (w *unread) WriteHeader(int) {}
+
 func (w *unread) Write(b []byte) (int, error) { return len(b), nil }
 
 // maxSitemap is the size of the largest sitemap, as sitemaps.org has it.

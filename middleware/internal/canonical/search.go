@@ -158,8 +158,8 @@ const (
 	bySearch = ":search"
 )
 
-// Path is a location without its query; empty if that is not to be remembered.
-func Path(location string) string {
+// pathOf is a location without its query; empty if that is not to be remembered.
+func pathOf(location string) string {
 	path, _, _ := strings.Cut(location, "?")
 	if len(path) > maxLocation/2 || strings.Contains(path, Separator) {
 		return ""

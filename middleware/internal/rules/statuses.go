@@ -10,6 +10,15 @@ var fixed = setOf(405, 414, 501)
 var methods = setOf("CONNECT", "COPY", "DELETE", "LINK", "LOCK", "MERGE", "MKCOL", "MOVE", "OPTIONS", "PATCH", "POST", "PROPFIND", "PROPPATCH",
 	"PURGE", "PUT", "QUERY", "REPORT", "SEARCH", "TRACE", "UNLINK", "UNLOCK")
 
+// IsSafe reports whether IANA's registry says that a method changes nothing.
+func IsSafe(method string) bool {
+	switch method {
+	case "GET", "HEAD", "OPTIONS", "TRACE", "PRI", "PROPFIND", "QUERY", "REPORT", "SEARCH":
+		return true
+	}
+	return false
+}
+
 // understood are the status codes whose caching rules this cache follows: those of RFC 9110.
 var understood = setOf(200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308, 400, 401, 402, 403, 404, 405,
 	406, 407, 408, 409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505)

@@ -8,23 +8,38 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
-// errInterrupted says that the handler's context ended before its response was whole.
-var errInterrupted = errors.New("middleware: the handler was interrupted")
+// passThrough lets the handler answer for this request alone.
+func (x *exchange) passThrough(why string) { x.passThroughAs(cachestatus.Forward{Why: why}) }
 
-// trouble answers a request without a record from the Guard: with a stale page that may stand in, or by giving
-// up.
-func (x *exchange) trouble(l *lookup, err error) {
-	_, redisFailed := errors.AsType[*cacheguard.RedisError](err)
-	_, loadFailed := errors.AsType[*cacheguard.LoadError](err)
-	now := x.now()
-	if (loadFailed || isTimeout(err)) && !redisFailed && x.r.Context().Err() == nil && l.mayStandIn(l.usable(), now) {
-		x.res.Result = Stale
-		x.send(l, found{rec: l.usable(), mine: true, how: cacheguard.Stale})
+// bypass passes a request through that the cache does not answer.
+func (x *exchange) bypass(detail string) {
+	if x.want.OnlyIfCached {
+		x.fail(http.StatusGatewayTimeout, "only-if-cached")
 		return
 	}
-	x.giveUp(l, err)
+	x.passThroughAs(cachestatus.Forward{Why: "bypass", Detail: detail})
+}
+
+func (x *exchange) passThroughAs(f cachestatus.Forward) {
+	began := x.now()
+	x.callHandler(passedFor(f.Detail), func(status int) {
+		if x.checked != nil {
+			x.checked.checkMark(status, x.w.Header(), began)
+		}
+		x.setStatus(f)
+	})
+}
+
+// callHandler lets the handler answer. Before is called when the header is about to be sent.
+func (x *exchange) callHandler(how Result, before func(status int)) {
+	x.res.Result = how
+	w := &writer.PassThrough{ResponseWriter: x.w, Before: before, Hidden: x.cache.hidden}
+	x.next.ServeHTTP(w, x.r)
+	w.Finish()
+	x.res.Status, x.res.Route = w.Status, route(x.r)
 }
 
 // giveUp answers a request that there is no response for.
