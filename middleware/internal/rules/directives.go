@@ -123,47 +123,32 @@ func (d *Directives) set(name, arg string) {
 		}
 		d.seconds(&d.MaxStale, arg)
 	default:
-		if flag := d.flag(name); flag != nil {
-			*flag = true
-		} else if field := d.delta(name); field != nil {
-			d.seconds(field, arg)
+		if flag := flags[name]; flag != nil {
+			*flag(d) = true
+		} else if field := deltas[name]; field != nil {
+			d.seconds(field(d), arg)
 		}
 	}
 }
 
-func (d *Directives) flag(name string) *bool {
-	switch name {
-	case "no-store":
-		return &d.NoStore
-	case "only-if-cached":
-		return &d.OnlyIfCached
-	case "public":
-		return &d.Public
-	case "must-revalidate":
-		return &d.MustRevalidate
-	case "proxy-revalidate":
-		return &d.ProxyRevalidate
-	case "must-understand":
-		return &d.MustUnderstand
+// flags and deltas are where directives without and with a number are kept.
+var (
+	flags = map[string]func(*Directives) *bool{
+		"no-store":         func(d *Directives) *bool { return &d.NoStore },
+		"only-if-cached":   func(d *Directives) *bool { return &d.OnlyIfCached },
+		"public":           func(d *Directives) *bool { return &d.Public },
+		"must-revalidate":  func(d *Directives) *bool { return &d.MustRevalidate },
+		"proxy-revalidate": func(d *Directives) *bool { return &d.ProxyRevalidate },
+		"must-understand":  func(d *Directives) *bool { return &d.MustUnderstand },
 	}
-	return nil
-}
-
-func (d *Directives) delta(name string) *Seconds {
-	switch name {
-	case "max-age":
-		return &d.MaxAge
-	case "s-maxage":
-		return &d.SMaxAge
-	case "min-fresh":
-		return &d.MinFresh
-	case "stale-while-revalidate":
-		return &d.StaleWhileRevalidate
-	case "stale-if-error":
-		return &d.StaleIfError
+	deltas = map[string]func(*Directives) *Seconds{
+		"max-age":                func(d *Directives) *Seconds { return &d.MaxAge },
+		"s-maxage":               func(d *Directives) *Seconds { return &d.SMaxAge },
+		"min-fresh":              func(d *Directives) *Seconds { return &d.MinFresh },
+		"stale-while-revalidate": func(d *Directives) *Seconds { return &d.StaleWhileRevalidate },
+		"stale-if-error":         func(d *Directives) *Seconds { return &d.StaleIfError },
 	}
-	return nil
-}
+)
 
 // limit sets no-cache or private: for the whole response, or for the listed fields.
 func (d *Directives) limit(whole *bool, fields string, hasFields bool) {
@@ -232,9 +217,9 @@ func (d *Directives) setItem(name string, value any) {
 		d.set(name, "")
 	case isString && (name == "no-cache" || name == "private"):
 		d.set(name, "="+listed)
-	case isBool && d.flag(name) != nil:
-		*d.flag(name) = yes
-	case isInt && n >= 0 && d.delta(name) != nil:
-		*d.delta(name) = Seconds{min(time.Duration(min(n, int64(Longest/time.Second)))*time.Second, Longest), true}
+	case isBool && flags[name] != nil:
+		*flags[name](d) = yes
+	case isInt && n >= 0 && deltas[name] != nil:
+		*deltas[name](d) = Seconds{min(time.Duration(min(n, int64(Longest/time.Second)))*time.Second, Longest), true}
 	}
 }
