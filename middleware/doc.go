@@ -96,7 +96,7 @@
 //  1. The Guard lets one of all lookups call load (load.go). The others wait: on this instance for its result, on other instances
 //     for a message from Redis.
 //  2. The load starts a build, the handler at work, writing to a recorder (handle.go, internal/writer). The client that caused it is
-//     its outlet (outlet.go).
+//     its outlet (build.go).
 //  3. Once the handler has written its header, internal/rules says whether the response may be stored. If not, the recorder streams it
 //     to the client. If there is none, because it has left or got a stale page, the handler's context ends.
 //  4. The outcome becomes a record (outcome.go): the response; the stale page, if that was confirmed or stands in; or a mark that the page

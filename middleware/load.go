@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/cache/pages"
 )
 
@@ -36,11 +35,7 @@ func (l *attempt) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	if l.variant.page == "" && rec.Variants > 0 {
 		keep = max(keep, l.x.left(rec))
 	}
-	if rec.IsResponse() {
-		cacheguard.SetTags(ctx, l.x.cache.tagsOf(rec)...)
-	}
-	cacheguard.SetTTL(ctx, keep)
-	return rec.Encode(), nil
+	return l.x.cache.stores(ctx, rec, keep), nil
 }
 
 // run runs the handler, with the request as its outlet if that is there, or without a client. It returns when the handler is done, when its

@@ -60,6 +60,5 @@ func (l *lookup) renewMark(ctx context.Context, old *[]byte) ([]byte, error) {
 	if holds && old != nil {
 		same.Received, keep = l.x.now(), 2*same.Until
 	}
-	cacheguard.SetTTL(ctx, keep)
-	return same.Encode(), nil
+	return l.x.cache.stores(ctx, &same, keep), nil
 }

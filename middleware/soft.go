@@ -47,11 +47,11 @@ func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) erro
 	for key, rec := range old {
 		rec = c.softened(rec, c.clock.Now())
 		rec.Old, rec.ID = rec.ID, rand.Text()
-		_, _, _ = cacheguard.Fetch(&pages.Read{Context: ctx, Key: key}, c.guard, key, cacheguard.Source[[]byte]{Unlimited: true, Tags: c.prefixTags(r), Load: func(ctx context.Context, _ *[]byte) ([]byte, error) {
-			cacheguard.SetTags(ctx, c.tagsOf(rec)...)
-			cacheguard.SetTTL(ctx, c.rules.Remaining(rec, c.clock.Now()))
-			return rec.Encode(), nil
-		}}) // if it fails, the invalidation was not soft
+		source := cacheguard.Source[[]byte]{Unlimited: true, Tags: c.prefixTags(r)}
+		source.Load = func(ctx context.Context, _ *[]byte) ([]byte, error) {
+			return c.stores(ctx, rec, c.rules.Remaining(rec, c.clock.Now())), nil
+		}
+		_, _, _ = cacheguard.Fetch(&pages.Read{Context: ctx, Key: key}, c.guard, key, source) // if it fails, the invalidation was not soft
 	}
 	return nil
 }

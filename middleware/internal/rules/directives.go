@@ -108,6 +108,11 @@ func IsTokenChar(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
+// IsToken reports whether s has no other characters.
+func IsToken(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c > 127 || !IsTokenChar(byte(c)) })
+}
+
 // set sets one directive. Unknown directives are ignored (RFC 9111 section 5.2.3).
 func (d *Directives) set(name, arg string) {
 	arg, hasArg := strings.CutPrefix(arg, "=")
