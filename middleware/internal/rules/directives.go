@@ -34,10 +34,17 @@ type Seconds struct {
 // Parse parses the lines of a Cache-Control field. Contradictory or unparsable directives make it malformed. A line that does not consist
 // of directives ("private; max-age=60") also makes it private, as the rest of the line may forbid storing. So does a field that is too
 // long.
-func Parse(lines []string) (d Directives) {
-	if IsLong(lines) {
+func Parse(lines []string) Directives {
+	switch {
+	case len(lines) == 0:
+		return Directives{} // most requests have none, and nothing is allocated for them
+	case IsLong(lines):
 		return Directives{Malformed: true, Private: true}
 	}
+	return parse(lines)
+}
+
+func parse(lines []string) (d Directives) {
 	for _, line := range lines {
 		for rest := line; rest != ""; {
 			var name, arg string
