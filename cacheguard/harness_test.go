@@ -155,6 +155,7 @@ func awaitCallers[V any](f *fleet, i int, key string, n int) {
 func (f *fleet) awaitRegistered(key string, n int) {
 	f.t.Helper()
 	if f.deaf {
+		redistest.Await(f.t, "an instance polls", func() bool { return f.redis.HExists(context.Background(), f.lease(key), "polled").Val() })
 		return
 	}
 	redistest.Await(f.t, fmt.Sprintf("%d instances are registered", n), func() bool {
