@@ -141,7 +141,7 @@ func TestARestartOfRedisInterruptsNobodyForLong(t *testing.T) {
 func TestWithoutRedisLockFailsWithItsErrorInTime(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleetOn(t, s.Client(t), Config{RedisTimeout: brisk}, s.Client(t))
+	f := newFleetOn(t, s.Client(t), Config{RedisTimeout: brisk}, s.Client(t, func(o *redis.Options) { o.ReadTimeout = redistest.Patience }))
 	l := f.lock(0, "k")
 	s.Pause()
 	_, err := f.lockers[0].TryLock(t.Context(), "other")
