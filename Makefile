@@ -23,7 +23,7 @@ RACE :=
 TAGS := nomsgpack
 LEAN := '-gcflags=all=-l -dwarf=false' -gcflags=std=
 FLAGS = GOGC=400 GOFLAGS="$$GOFLAGS $(RACE) $(LEAN) -ldflags=-w -tags=$(TAGS)"
-TEST_ARGS := -exec='env -u GOGC' -shuffle=on -vet=off -parallel=$(if $(RACE),6,24) -timeout=10m
+TEST_ARGS = -exec='env -u GOGC' -shuffle=on -vet=off -parallel=$(if $(RACE),6,24) -timeout=10m
 # test PACKAGES [ARGS] runs the tests of the packages, and says on a screen what came of it.
 test = @mkdir -p .tools; export $(FLAGS); \
 	echo "Compiling $(words $(1)) test programs and their dependencies. An empty build cache takes minutes; then it is a minute."; \
