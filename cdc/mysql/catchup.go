@@ -53,11 +53,11 @@ func (f *Feed) mine(ctx context.Context, db *sql.DB, at place) error {
 	if err := f.checkTables(ctx, db); err != nil { // the position moves, and the changes are not in the log
 		return err
 	}
-	lacking, err := f.notes.Own(ctx, at.server, at.number(), f.engine.Tables)
-	switch {
-	case err != nil:
+	noted, err := f.notes.Own(ctx, at.server, at.number())
+	if err != nil {
 		return fmt.Errorf("cdc/mysql: position %s: %w", f.cfg.Name, err)
-	case len(lacking) > 0:
+	}
+	if lacking := noted.Lacking(f.engine.Tables); len(lacking) > 0 {
 		return fmt.Errorf("cdc/mysql: the feed %s that reads does not map %s: is it of an older version?", f.cfg.Name, strings.Join(lacking, ", "))
 	}
 	return nil
@@ -70,7 +70,7 @@ func (f *Feed) stranger(ctx context.Context) error {
 		if err != nil || !there {
 			return err
 		}
-		_, owns := f.notes.Own(ctx, at.server, at.number(), f.engine.Tables)
+		_, owns := f.notes.Own(ctx, at.server, at.number())
 		if err = awaited.Judge(owns); err != nil || !errors.Is(owns, engine.ErrAnother) {
 			return err
 		}

@@ -77,7 +77,7 @@ func (r *reader) confirm(ctx context.Context, p place) error {
 	if p == r.from && time.Since(r.noted) < time.Second {
 		return nil // as it is stored
 	}
-	if err := r.feed.engine.Persist(ctx, &r.feed.notes, p.server, p.number()); err != nil {
+	if err := r.feed.engine.Persist(ctx, &r.feed.notes, p.server, p.number(), nil); err != nil {
 		return err
 	}
 	r.noted = time.Now()

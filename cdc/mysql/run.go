@@ -109,7 +109,8 @@ func (f *Feed) read(ctx context.Context, db *sql.DB, fence int64) error {
 		why = "the log is shorter than it was"
 	}
 	if why == "" {
-		err = f.engine.GoOn(ctx, &f.notes, from.server, from.number())
+		noted, owns := f.notes.Own(ctx, from.server, from.number())
+		err = f.engine.GoOn(ctx, noted, owns)
 	} else {
 		from, err = f.begin(ctx, fence, now, why)
 	}
@@ -153,7 +154,7 @@ func (f *Feed) begin(ctx context.Context, fence int64, at place, why string) (pl
 	if err := f.engine.Whole(ctx, why); err != nil {
 		return at, err
 	}
-	if err := f.engine.Persist(ctx, &f.notes, at.server, at.number()); err != nil {
+	if err := f.engine.Persist(ctx, &f.notes, at.server, at.number(), nil); err != nil {
 		return at, err
 	}
 	return at, f.store(ctx, fence, at)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,15 +24,16 @@ func (f *Feed) log(ctx context.Context, side *pgx.Conn) (name string, err error)
 }
 
 // owns compares the slot, as it was looked at before, with the notes in Redis.
-func (f *Feed) owns(ctx context.Context, side *pgx.Conn, at slot) (lacking []string, err error) {
+func (f *Feed) owns(ctx context.Context, side *pgx.Conn, at slot) (engine.Noted, error) {
 	name, err := f.log(ctx, side)
 	if err != nil {
 		return nil, err
 	}
-	if lacking, err = f.notes.Own(ctx, name, uint64(at.confirmed), f.engine.Tables); err != nil {
+	noted, err := f.notes.Own(ctx, name, uint64(at.confirmed))
+	if err != nil {
 		return nil, fmt.Errorf("cdc/postgres: slot %s: %w", f.cfg.Slot, err)
 	}
-	return lacking, nil
+	return noted, nil
 }
 
 // stranger returns an error if somebody else reads the slot, or has read it.
@@ -52,21 +54,40 @@ func (f *Feed) stranger(ctx context.Context, side *pgx.Conn) error {
 }
 
 // own invalidates what may be old although the slot's position is behind it, unless the slot is fresh, and notes that everything before it is invalidated.
-func (r *reader) own(ctx context.Context, at slot, fresh bool) (err error) {
+func (r *reader) own(ctx context.Context, at slot, now *tree, fresh bool) (err error) {
 	if r.log, err = r.feed.log(ctx, r.side); err != nil {
 		return err
 	}
+	was := now
 	if !fresh {
-		if err := r.feed.engine.GoOn(ctx, &r.feed.notes, r.log, uint64(at.confirmed)); err != nil {
+		noted, err := r.feed.owns(ctx, r.side, at)
+		if was = r.feed.lastSeen(now, noted); was == nil {
+			return givenUp("what is published of table " + strings.Join(noted.Changed(now.published), ", ") + " has changed while no instance read, so changes may have been left out")
+		}
+		if err := r.feed.engine.GoOn(ctx, noted, err); err != nil {
 			return err
 		}
 	}
+	r.feed.was = was
 	return r.persist(ctx, uint64(at.confirmed))
 }
 
-// persist notes in Redis that everything before the position is invalidated.
+// lastSeen returns the tree that the last reader has noted: the one of now, or else the one that this instance saw when it read; nil: it is neither.
+func (f *Feed) lastSeen(now *tree, noted engine.Noted) *tree {
+	for _, at := range []*tree{now, f.was} {
+		if at != nil && len(noted.Changed(at.published)) == 0 {
+			return at
+		}
+	}
+	return nil
+}
+
+// persist notes in Redis that everything before the position is invalidated, with what is published.
 func (r *reader) persist(ctx context.Context, position uint64) error {
-	err := r.feed.engine.Persist(ctx, &r.feed.notes, r.log, position)
+	r.sideMu.Lock()
+	published := r.feed.was.published
+	r.sideMu.Unlock()
+	err := r.feed.engine.Persist(ctx, &r.feed.notes, r.log, position, published)
 	r.noted = time.Now()
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,6 @@ type reader struct {
 	sideMu   sync.Mutex
 	side     *pgx.Conn // for statements
 	lookNext time.Time // at the tree, after that
-	due      []string  // mapped tables to invalidate whole
 
 	confirmed atomic.Uint64 // everything before this position is invalidated
 	changed   chan struct{} // has one if confirmed has moved
@@ -92,9 +92,6 @@ func (r *reader) receive(ctx context.Context) error {
 func (r *reader) data(ctx context.Context, data []byte) error {
 	if len(data) == 0 {
 		return errors.New("cdc/postgres: an empty message")
-	}
-	if err := r.flush(ctx); err != nil {
-		return err
 	}
 	switch data[0] {
 	case pglogrepl.XLogDataByteID:
@@ -192,7 +189,8 @@ func (r *reader) watch(ctx context.Context, now bool) error {
 	return r.feed.bound(ctx, r.side, s)
 }
 
-// compare compares the tree with what it was. The caller holds sideMu.
+// compare compares the tree with what it was. Tables whose partitions or children are others are invalidated whole first, so that no note says otherwise. The caller
+// holds sideMu.
 func (r *reader) compare(ctx context.Context) error {
 	began := time.Now()
 	var p problems
@@ -201,37 +199,18 @@ func (r *reader) compare(ctx context.Context) error {
 		return err
 	}
 	whole, err := now.since(r.feed.was, errors.Join(p...))
+	if err == nil && len(whole) > 0 {
+		err = r.feed.engine.WholeOf(ctx, "their tables have other partitions or children: "+strings.Join(whole, ", "), r.feed.engine.Tables.Of(whole))
+	}
 	if err != nil {
 		return err // whoever looks next sees it, too, so that nobody confirms what comes after it
 	}
-	r.due = append(r.due, whole...)
 	r.feed.was, r.lookNext = now, time.Now().Add(restOfLooks*time.Since(began))
 	return nil
 }
 
-// flush has the tables invalidated whole whose partitions or children are others than they were.
-func (r *reader) flush(ctx context.Context) error {
-	r.sideMu.Lock()
-	due := r.due
-	r.due = nil
-	r.sideMu.Unlock()
-	if len(due) == 0 {
-		return nil
-	}
-	part := new(engine.Part[pglogrepl.LSN])
-	for _, name := range due {
-		part.AddWhole(r.feed.engine.Tables[name])
-	}
-	return r.applier.Put(ctx, part)
-}
-
 // asked looks for one who waits for what was committed before.
-func (r *reader) asked(ctx context.Context) error {
-	if err := r.watch(ctx, true); err != nil {
-		return err
-	}
-	return r.flush(ctx)
-}
+func (r *reader) asked(ctx context.Context) error { return r.watch(ctx, true) }
 
 // kinds asks on the reader's own connection.
 func (r *reader) kinds(ctx context.Context, types []uint32) ([]kind, error) {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash"
+	"hash/fnv"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +22,7 @@ type tree struct {
 	publication string            // which, and as of which change of its settings
 	roots       map[uint32]string // the mapped tables by object id
 	members     map[[2]uint32]member
+	published   map[string]string // of each mapped table, in a few letters
 }
 
 // member is a table, by a mapped one and its own object id: the mapped table itself, a partition of it, or a child, at any depth.
@@ -106,7 +110,24 @@ func (f *Feed) tree(ctx context.Context, side *pgx.Conn, p *problems) (*tree, er
 	if err != nil {
 		return nil, fmt.Errorf("cdc/postgres: %w", err)
 	}
+	at.sum()
 	return at, f.judge(ctx, side, at, root, p)
+}
+
+// sum notes what is published of each mapped table, as the note in Redis has it.
+func (at *tree) sum() {
+	sums := make(map[string]hash.Hash64)
+	for _, id := range slices.SortedFunc(maps.Keys(at.members), func(a, b [2]uint32) int { return slices.Compare(a[:], b[:]) }) {
+		m := at.members[id]
+		if sums[m.root] == nil {
+			sums[m.root] = fnv.New64a()
+		}
+		fmt.Fprintln(sums[m.root], at.publication, id, m.state) // it never fails
+	}
+	at.published = make(map[string]string)
+	for name, sum := range sums {
+		at.published[name] = strconv.FormatUint(sum.Sum64(), 36)
+	}
 }
 
 // judge notes what keeps changes from being in the log.
