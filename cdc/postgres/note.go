@@ -54,38 +54,29 @@ func (f *Feed) stranger(ctx context.Context, side *pgx.Conn) error {
 }
 
 // own invalidates what may be old although the slot's position is behind it, unless the slot is fresh, and notes that everything before it is invalidated.
-func (r *reader) own(ctx context.Context, at slot, now *tree, fresh bool) (err error) {
+func (r *reader) own(ctx context.Context, at slot, fresh bool) (err error) {
 	if r.log, err = r.feed.log(ctx, r.side); err != nil {
 		return err
 	}
-	was := now
 	if !fresh {
 		noted, err := r.feed.owns(ctx, r.side, at)
-		if was = r.feed.lastSeen(now, noted); was == nil {
-			return givenUp("what is published of table " + strings.Join(noted.Changed(now.published), ", ") + " has changed while no instance read, so changes may have been left out")
+		if changed := noted.Changed(r.was.published, states); len(changed) > 0 {
+			return givenUp("what is published of table " + strings.Join(changed, ", ") + " has changed while no instance read, so changes may have been left out")
 		}
 		if err := r.feed.engine.GoOn(ctx, noted, err); err != nil {
 			return err
 		}
-	}
-	r.feed.was = was
-	return r.persist(ctx, uint64(at.confirmed))
-}
-
-// lastSeen returns the tree that the last reader has noted: the one of now, or else the one that this instance saw when it read; nil: it is neither.
-func (f *Feed) lastSeen(now *tree, noted engine.Noted) *tree {
-	for _, at := range []*tree{now, f.was} {
-		if at != nil && len(noted.Changed(at.published)) == 0 {
-			return at
+		if err := r.reshaped(ctx, noted.Changed(r.was.published, shapes)); err != nil {
+			return err
 		}
 	}
-	return nil
+	return r.persist(ctx, uint64(at.confirmed))
 }
 
 // persist notes in Redis that everything before the position is invalidated, with what is published.
 func (r *reader) persist(ctx context.Context, position uint64) error {
 	r.sideMu.Lock()
-	published := r.feed.was.published
+	published := r.was.published
 	r.sideMu.Unlock()
 	err := r.feed.engine.Persist(ctx, &r.feed.notes, r.log, position, published)
 	r.noted = time.Now()

@@ -29,7 +29,8 @@ type reader struct {
 
 	sideMu   sync.Mutex
 	side     *pgx.Conn // for statements
-	lookNext time.Time // at the tree, after that
+	was      *tree     // when somebody looked
+	lookNext time.Time // at it, after that
 
 	confirmed atomic.Uint64 // everything before this position is invalidated
 	changed   chan struct{} // has one if confirmed has moved
@@ -43,7 +44,7 @@ type reader struct {
 }
 
 func newReader(f *Feed, conn *pgconn.PgConn, side *pgx.Conn, tables *tree, at slot) *reader {
-	r := &reader{feed: f, conn: conn, side: side, changed: make(chan struct{}, 1), end: at.end, when: at.when}
+	r := &reader{feed: f, conn: conn, side: side, was: tables, changed: make(chan struct{}, 1), end: at.end, when: at.when}
 	r.confirmed.Store(uint64(at.confirmed))
 	r.applier = engine.NewApplier(f.engine, engine.Steps[pglogrepl.LSN]{Settle: r.settle, Confirm: r.confirm})
 	r.decoder = decoder{engine: f.engine, ids: tables.tables(f.engine.Tables), ancestors: r.ancestors, kinds: r.kinds, look: r.asked, put: r.applier.Put}
@@ -198,15 +199,23 @@ func (r *reader) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	whole, err := now.since(r.feed.was, errors.Join(p...))
-	if err == nil && len(whole) > 0 {
-		err = r.feed.engine.WholeOf(ctx, "their tables have other partitions or children: "+strings.Join(whole, ", "), r.feed.engine.Tables.Of(whole))
+	whole, err := now.since(r.was, errors.Join(p...))
+	if err == nil {
+		err = r.reshaped(ctx, whole)
 	}
 	if err != nil {
 		return err // whoever looks next sees it, too, so that nobody confirms what comes after it
 	}
-	r.feed.was, r.lookNext = now, time.Now().Add(restOfLooks*time.Since(began))
+	r.was, r.lookNext = now, time.Now().Add(restOfLooks*time.Since(began))
 	return nil
+}
+
+// reshaped invalidates tables whole whose values may be others, although the log has no rows of that.
+func (r *reader) reshaped(ctx context.Context, tables []string) error {
+	if len(tables) == 0 {
+		return nil
+	}
+	return r.feed.engine.WholeOf(ctx, "their tables have other partitions, children or columns than before: "+strings.Join(tables, ", "), r.feed.engine.Tables.Of(tables))
 }
 
 // asked looks for one who waits for what was committed before.

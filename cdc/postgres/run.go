@@ -108,7 +108,7 @@ func (f *Feed) session(ctx context.Context) error {
 		return fmt.Errorf("read slot %s: %w", f.cfg.Slot, err)
 	}
 	r := newReader(f, conn, side, tables, slot)
-	if err = r.own(ctx, slot, tables, fresh); err == nil {
+	if err = r.own(ctx, slot, fresh); err == nil {
 		err = r.run(ctx)
 	}
 	if why, ok := errors.AsType[givenUp](err); ok {

@@ -116,10 +116,13 @@ func (n Noted) Lacking(tables Tables) (lacking []string) {
 	return lacking
 }
 
-// Changed are tables of which the log has something else than it had when the position was confirmed.
-func (n Noted) Changed(published map[string]string) (changed []string) {
+// Changed are tables of which the log has something else than it had when the position was confirmed, by a part of what was noted.
+func (n Noted) Changed(published map[string]string, part func(string) string) (changed []string) {
 	for _, name := range slices.Sorted(maps.Keys(published)) {
-		if slices.ContainsFunc(n, func(note Note) bool { was, there := note.Tables[name]; return there && was != published[name] }) {
+		if slices.ContainsFunc(n, func(note Note) bool {
+			was, there := note.Tables[name]
+			return there && part(was) != part(published[name])
+		}) {
 			changed = append(changed, name)
 		}
 	}

@@ -1,0 +1,134 @@
+package postgres
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pglogrepl"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+// TestWhatChangesValuesWithoutRowsInvalidatesTheKindsWhole has statements after which a query returns other values, and of which the log has no row.
+func TestWhatChangesValuesWithoutRowsInvalidatesTheKindsWhole(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ sql, want string }{
+		"a type with USING":         {"ALTER TABLE products ALTER COLUMN name TYPE text USING upper(name)", "ONE"},
+		"a column in place of one":  {"ALTER TABLE products DROP COLUMN name, ADD COLUMN name text DEFAULT 'new'", "new"},
+		"columns that swap names":   {"ALTER TABLE products RENAME name TO was; ALTER TABLE products RENAME category TO name; ALTER TABLE products RENAME was TO category", "a"},
+		"a schema in place of one":  {"CREATE SCHEMA anew; CREATE TABLE anew.products AS SELECT id, category, 'new' AS name FROM products; ALTER TABLE anew.products ADD PRIMARY KEY (id); ALTER PUBLICATION shop ADD TABLE anew.products; ALTER SCHEMA public RENAME TO old; ALTER SCHEMA anew RENAME TO public", "new"},
+		"a table in place of one":   {"CREATE TABLE anew AS SELECT id, category, 'new' AS name FROM products; ALTER TABLE anew ADD PRIMARY KEY (id); ALTER PUBLICATION shop ADD TABLE anew; ALTER TABLE products RENAME TO old; ALTER TABLE anew RENAME TO products", "new"},
+		"a table that is restored":  {"CREATE TABLE anew AS SELECT id, category, 'new' AS name FROM products; DROP TABLE products; ALTER TABLE anew RENAME TO products; ALTER TABLE products ADD PRIMARY KEY (id); ALTER PUBLICATION shop ADD TABLE products", "new"},
+		"a child that is taken out": {"CREATE TABLE child (PRIMARY KEY (id)) INHERITS (products); INSERT INTO child VALUES (2, 'b', 'two'); ALTER TABLE child NO INHERIT products; DELETE FROM ONLY products", ""},
+	} {
+		for _, when := range []string{"while it runs", "while none runs"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, "")
+				f, stop := w.run(w.config())
+				w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+				w.CatchUp(f)
+				w.Reads(1, "one")
+				if when == "while none runs" {
+					stop()
+				}
+				w.exec(c.sql)
+				w.pool.Reset() // which remembers the columns of its queries
+				if when == "while none runs" {
+					f, _ = w.run(w.config())
+				}
+				w.CatchUp(f)
+				w.Reads(1, c.want)
+			})
+		}
+	}
+}
+
+// TestWhatIsUndoneBetweenTwoLooksIsSeen has changes of the catalogue that are undone before somebody looks, as a rule.
+func TestWhatIsUndoneBetweenTwoLooksIsSeen(t *testing.T) {
+	t.Parallel()
+	t.Run("a partition", func(t *testing.T) {
+		t.Parallel()
+		w := newPartitionedWorld(t)
+		w.exec("DROP PUBLICATION shop; CREATE PUBLICATION shop FOR ALL TABLES")
+		f, _ := w.run(w.config())
+		w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+		w.CatchUp(f)
+		w.Reads(1, "one")
+		w.exec("ALTER TABLE products DETACH PARTITION p1")
+		w.exec("UPDATE p1 SET name = 'uno'")
+		w.reads(w.end())
+		w.exec("ALTER TABLE products ATTACH PARTITION p1 FOR VALUES FROM (1) TO (100)")
+		w.CatchUp(f)
+		w.Reads(1, "uno")
+	})
+	t.Run("a table in place of one", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "")
+		w.exec("CREATE TABLE anew (id bigint PRIMARY KEY, category text, name text); INSERT INTO anew VALUES (1, 'a', 'new')")
+		f, _ := w.run(w.config())
+		w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+		w.CatchUp(f)
+		w.exec("ALTER TABLE products RENAME TO old; ALTER TABLE anew RENAME TO products")
+		w.Reads(1, "new")
+		w.exec("ALTER TABLE products RENAME TO anew; ALTER TABLE old RENAME TO products")
+		w.CatchUp(f)
+		w.Reads(1, "one")
+	})
+}
+
+// end is the end of the log.
+func (w *world) end() (lsn string) {
+	w.Helper()
+	w.ask(&lsn, "SELECT pg_current_wal_insert_lsn()::text")
+	return lsn
+}
+
+// reads waits until the feed has read up to a position.
+func (w *world) reads(until string) {
+	w.Helper()
+	end, err := pglogrepl.ParseLSN(until)
+	expect.ErrorIs(w, err)
+	w.Await("the feed has read up to "+until, func() bool { return w.confirmed(w.Context()) >= uint64(end) })
+}
+
+// TestPreparedTransactionsAndSavepointsCountWhenTheyCommit has what is not yet committed when it is logged, settings of sessions, and tables that others truncate.
+func TestWhateverASessionSetsItsChangesAreRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, startServer(t, "max_prepared_transactions=5").Address)
+	w.exec("CREATE TABLE lines (id bigint PRIMARY KEY, product bigint REFERENCES products ON DELETE CASCADE ON UPDATE CASCADE)")
+	f, _ := w.run(w.config())
+	w.exec("INSERT INTO products VALUES (1, 'a', 'start'), (2, 'a', 'start')")
+	for _, step := range []string{
+		"BEGIN; UPDATE products SET name = '%'; PREPARE TRANSACTION 'two'|COMMIT PREPARED 'two'",
+		"BEGIN; UPDATE products SET name = '%'; PREPARE TRANSACTION 'two'|SELECT pg_logical_emit_message(true, 'x', 'y')|COMMIT PREPARED 'two'",
+		"BEGIN; SAVEPOINT a; UPDATE products SET name = 'no'; ROLLBACK TO a; UPDATE products SET name = '%'; RELEASE a; COMMIT",
+		"BEGIN; SET LOCAL session_replication_role = replica; UPDATE products SET name = '%'; COMMIT",
+		"BEGIN; SET LOCAL search_path = ''; UPDATE public.products SET name = '%'; COMMIT",
+		"BEGIN; SET LOCAL timezone = 'Asia/Kathmandu'; SET LOCAL datestyle = 'SQL, DMY'; SET LOCAL client_encoding = 'LATIN1'; UPDATE products SET name = '%'; COMMIT",
+		"BEGIN; SET LOCAL default_transaction_isolation = 'serializable'; UPDATE products SET name = '%'; COMMIT",
+		"BEGIN; UPDATE products SET name = 'no'; COMMIT; BEGIN; UPDATE products SET id = id + 10; UPDATE products SET id = id - 10, name = '%'; COMMIT",
+		"DO $$ BEGIN FOR n IN 1..50 LOOP BEGIN UPDATE products SET name = '%'; EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$",
+		"TRUNCATE products CASCADE; INSERT INTO products VALUES (1, 'a', '%')",
+		"BEGIN; TRUNCATE lines, products; COPY products FROM PROGRAM 'printf \"1\\ta\\t%\\n\"'; COMMIT",
+		"WITH gone AS (DELETE FROM products RETURNING *) SELECT count(*) FROM gone|INSERT INTO products VALUES (1, 'a', '%') ON CONFLICT (id) DO NOTHING",
+		"MERGE INTO products p USING (VALUES (1, '%')) AS v(id, name) ON p.id = v.id WHEN MATCHED THEN UPDATE SET name = v.name",
+		"VACUUM FULL products|CLUSTER products USING products_pkey|UPDATE products SET name = '%'",
+		"ALTER TABLE products REPLICA IDENTITY NOTHING|INSERT INTO products VALUES (5, 'a', 'x')|ALTER TABLE products REPLICA IDENTITY FULL|UPDATE products SET name = '%'",
+	} {
+		w.CatchUp(f)
+		got, _ := w.Products.Get(t.Context(), 1) // it is remembered now
+		want := "n" + strings.Repeat("+", len(got))
+		if len(want) > 20 {
+			want = "n"
+		}
+		for statement := range strings.SplitSeq(strings.ReplaceAll(step, "%", want), "|") {
+			w.exec(statement)
+		}
+		w.CatchUp(f)
+		w.Reads(1, want)
+		if t.Failed() {
+			t.Fatal(step)
+		}
+	}
+}
