@@ -1,6 +1,11 @@
 package postgres
 
 import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -92,7 +97,7 @@ func (w *world) reads(until string) {
 	w.Await("the feed has read up to "+until, func() bool { return w.confirmed(w.Context()) >= uint64(end) })
 }
 
-// TestPreparedTransactionsAndSavepointsCountWhenTheyCommit has what is not yet committed when it is logged, settings of sessions, and tables that others truncate.
+// TestWhateverASessionSetsItsChangesAreRead has what is not yet committed when it is logged, settings of sessions, and tables that others truncate.
 func TestWhateverASessionSetsItsChangesAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, startServer(t, "max_prepared_transactions=5").Address)
@@ -130,5 +135,88 @@ func TestWhateverASessionSetsItsChangesAreRead(t *testing.T) {
 		if t.Failed() {
 			t.Fatal(step)
 		}
+	}
+}
+
+// TestADatabaseThatForgetsCommitsInvalidatesTheKindsWhole has servers that come back with older data, and with the slot.
+func TestADatabaseThatForgetsCommitsInvalidatesTheKindsWhole(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files map[string]string // of the server that comes back
+		write string            // before a feed looks
+		says  string
+	}{
+		"a backup is put back": {says: "the log is shorter than it was"},
+		"a standby is promoted": { // which has another timeline, and soon as much of a log
+			files: map[string]string{"recovery.signal": "", "postgresql.auto.conf": "restore_command = 'false'\n"},
+			write: "CREATE TABLE filler AS SELECT n FROM generate_series(1, 100000) AS n", says: "another feed has confirmed its position",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := startServer(t)
+			data := filepath.Join(filepath.Dir(server.Socket), "data")
+			shell := func(name string, args ...string) {
+				if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+					t.Fatalf("%s: %v", out, err)
+				}
+			}
+			w := newWorld(t, server.Address)
+			f, stop := w.run(w.config())
+			w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+			w.CatchUp(f)
+			server.Kill()
+			shell("cp", "-a", data, data+".old")
+			server.Start()
+			w.pool.Reset()
+			w.exec("UPDATE products SET name = 'uno'")
+			w.CatchUpInTheEnd(f)
+			w.Reads(1, "uno")
+			stop()
+			server.Kill()
+			shell("rm", "-r", data)
+			shell("mv", data+".old", data)
+			for name, text := range c.files {
+				expect.ErrorIs(t, os.WriteFile(filepath.Join(data, name), []byte(text), 0o666))
+			}
+			server.Start()
+			w.pool.Reset()
+			w.Await("it is no standby any more", func() bool {
+				var standby bool
+				return w.pool.QueryRow(t.Context(), "SELECT pg_is_in_recovery()").Scan(&standby) == nil && !standby
+			})
+			w.exec("SELECT 1;" + c.write)
+			f, _ = w.run(w.config())
+			w.CatchUp(f)
+			w.Reads(1, "one")
+			w.Logs(c.says)
+		})
+	}
+}
+
+func TestSettingsOfARoleStopNothing(t *testing.T) {
+	t.Parallel()
+	for i, setting := range []string{
+		"default_transaction_read_only = on", "search_path = ''", "timezone = 'Asia/Kathmandu'", "datestyle = 'SQL, DMY'", "bytea_output = 'escape'",
+		"extra_float_digits = -3", "intervalstyle = 'iso_8601'", "client_encoding = 'LATIN1'", "default_transaction_isolation = 'serializable'",
+		"standard_conforming_strings = off", "row_security = off", "jit = on", "session_replication_role = replica", "idle_session_timeout = '300ms'",
+	} {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "")
+			role := fmt.Sprintf("reader%d_%s", i, w.slot)
+			w.exec("CREATE ROLE " + role + " LOGIN REPLICATION; ALTER ROLE " + role + " SET " + setting)
+			t.Cleanup(func() { _, _ = w.pool.Exec(context.Background(), "DROP ROLE "+role) }) // it may be in use
+			cfg := w.config()
+			cfg.Conn = strings.ReplaceAll(cfg.Conn, "user=test", "user="+role)
+			f, _ := w.run(cfg)
+			expect.ErrorIs(t, f.SelfCheck(t.Context()))
+			w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+			w.CatchUpInTheEnd(f)
+			w.Reads(1, "one")
+			w.exec("UPDATE products SET name = 'uno'")
+			w.CatchUpInTheEnd(f)
+			w.Reads(1, "uno")
+		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,11 +13,11 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
-// log says which positions can be compared: those of a server, a database and a publication.
+// log says which positions can be compared: those of a server, also as to which of those that were promoted, a database and a publication.
 func (f *Feed) log(ctx context.Context, side *pgx.Conn) (name string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = side.QueryRow(ctx, "SELECT format('%s/%s', (SELECT system_identifier FROM pg_control_system()), current_database())").Scan(&name)
+	err = side.QueryRow(ctx, "SELECT format('%s/%s/%s', (SELECT system_identifier FROM pg_control_system()), left(pg_walfile_name(pg_current_wal_insert_lsn()), 8), current_database())").Scan(&name)
 	if err != nil {
 		return "", fmt.Errorf("cdc/postgres: %w", err)
 	}
@@ -65,6 +66,11 @@ func (r *reader) own(ctx context.Context, at slot, fresh bool) (err error) {
 		}
 		if err := r.feed.engine.GoOn(ctx, noted, err); err != nil {
 			return err
+		}
+		if slices.ContainsFunc(noted, func(n engine.Note) bool { return n.Position > uint64(at.end) }) {
+			if err := r.feed.engine.Whole(ctx, "the log is shorter than it was"); err != nil {
+				return err
+			}
 		}
 		if err := r.reshaped(ctx, noted.Changed(r.was.published, shapes)); err != nil {
 			return err
