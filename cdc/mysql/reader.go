@@ -82,7 +82,7 @@ func (r *reader) confirm(ctx context.Context, p place) error {
 	}
 	r.noted = time.Now()
 	if p == r.from {
-		return nil
+		return r.feed.within(ctx, r.db, p) // the server may send nothing more from a log that it has thrown away
 	}
 	r.from = p
 	return r.feed.store(ctx, r.fence, p)
