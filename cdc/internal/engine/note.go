@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
+	_ "embed" // the script
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,6 +71,22 @@ func (n *Notes) Read(ctx context.Context) (all []Note, err error) {
 		return nil
 	})
 	return all, err
+}
+
+//go:embed cache.lua
+var cacheSource string
+
+// Cache identifies the caches of the Guards for all who invalidate them, by a text that is in the Redis of each. Empty: they cache nothing.
+func (n *Notes) Cache(ctx context.Context) (string, error) {
+	var ids []string
+	err := n.each(func(key string, run func(ctx context.Context, args ...any) (any, error)) error {
+		ctx, cancel := context.WithTimeout(ctx, noteTimeout)
+		defer cancel()
+		id, err := run(ctx, "EVAL", cacheSource, 1, key, rand.Text())
+		ids = append(ids, fmt.Sprint(id))
+		return err
+	})
+	return strings.Join(ids, " "), err
 }
 
 func (n *Notes) each(do func(key string, run func(ctx context.Context, args ...any) (any, error)) error) error {
