@@ -157,7 +157,7 @@ func (n *noted) takeEach(table string, rows [][]string) {
 func treeOf(tables []string) string {
 	var wanted []string
 	for _, name := range tables {
-		wanted = append(wanted, fmt.Sprintf("(%s, %s, %s, %s)", text(name), text(PostgreSQL.quote(name)), text(trigger(name, "row")), text(trigger(name, "truncate"))))
+		wanted = append(wanted, fmt.Sprintf("(%s, %s, %s, %s)", PostgreSQL.text(name), PostgreSQL.text(PostgreSQL.quote(name)), PostgreSQL.text(trigger(name, "row")), PostgreSQL.text(trigger(name, "truncate"))))
 	}
 	return join(`WITH RECURSIVE tree AS (SELECT name, to_regclass(quoted)::oid AS id, row_trigger, truncate_trigger
 			FROM (VALUES `, strings.Join(wanted, ", "), `) AS wanted(name, quoted, row_trigger, truncate_trigger)
@@ -198,7 +198,7 @@ func (n *noted) takeTree(table string, rows [][]string) {
 func typesOf(tables []string) string {
 	var wanted []string
 	for _, name := range tables {
-		wanted = append(wanted, fmt.Sprintf("(%s, %s)", text(name), text(PostgreSQL.quote(name))))
+		wanted = append(wanted, fmt.Sprintf("(%s, %s)", PostgreSQL.text(name), PostgreSQL.text(PostgreSQL.quote(name))))
 	}
 	return join(`WITH RECURSIVE columns AS (SELECT w.name, a.attname, a.atttypid AS type
 			FROM (VALUES `, strings.Join(wanted, ", "), `) AS w(name, quoted) JOIN pg_attribute a ON a.attrelid = to_regclass(w.quoted) AND a.attnum > 0 AND NOT a.attisdropped

@@ -103,7 +103,7 @@ func (f *Feed) claim(ctx context.Context, by map[string]*noted) error {
 	for _, name := range f.engine.Tables.Names() {
 		r, shape := all[name], text(by[name].shape)
 		if len(r.mine) == 0 {
-			err = f.do(ctx, join("INSERT INTO ", defaultTable, " (tbl, op, old_row, new_row, at_ms) VALUES (", text(name), ", ", text(reading), ", ", text(cache), ", ", shape, ", ", now, ")"))
+			err = f.do(ctx, join("INSERT INTO ", defaultTable, " (tbl, op, old_row, new_row, at_ms) VALUES (", f.cfg.Dialect.text(name), ", ", text(reading), ", ", text(cache), ", ", shape, ", ", now, ")"))
 		} else {
 			err = f.do(ctx, join("UPDATE ", defaultTable, " SET new_row = ", shape, ", at_ms = ", now, " WHERE id IN (", strings.Join(r.mine, ","), ")"))
 		}

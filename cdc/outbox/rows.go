@@ -263,10 +263,10 @@ func (f *Feed) compact(ctx context.Context) error {
 }
 
 // mapped is the SQL condition for rows about the tables, and for the row that stands for all tables.
-func mapped(tables []string) string {
+func mapped(d Dialect, tables []string) string {
 	names := []string{text(everything)}
 	for _, name := range tables {
-		names = append(names, text(name))
+		names = append(names, d.text(name))
 	}
 	return "op <> " + text(reading) + " AND tbl IN (" + strings.Join(names, ", ") + ")"
 }

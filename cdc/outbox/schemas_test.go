@@ -39,7 +39,7 @@ var drawnTypes = map[Dialect][]drawnType{
 	},
 }
 
-var drawnNames = []string{"plain", "Upper", "a b", `qu"ote`, "it's", "grüße", "select", "1st", "x%s", "back`tick"}
+var drawnNames = []string{"plain", "Upper", "a b", `qu"ote`, "it's", "grüße", "select", "1st", "x%s", "back`tick", `back\slash`}
 
 // schema is a database of tables that are drawn.
 type schema struct {

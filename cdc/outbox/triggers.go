@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -74,7 +75,7 @@ func eachTrigger(d Dialect, table string, columns []string, drop, create string)
 			after = "NULL"
 		}
 		for _, format := range []string{drop, create} {
-			text := fmt.Sprintf(format+"%[8]s", d.quote(trigger(table, event)), event, d.quote(table), text(table), text(strings.ToLower(event)), before, after, "")
+			text := fmt.Sprintf(format+"%[8]s", d.quote(trigger(table, event)), event, d.quote(table), d.text(table), text(strings.ToLower(event)), before, after, "")
 			statements = append(statements, text)
 		}
 	}
@@ -95,7 +96,7 @@ DECLARE op text := lower(TG_OP); old_row text; new_row text; BEGIN
 	END;
 	INSERT INTO %%s.cacheguard_outbox (tbl, op, old_row, new_row) VALUES (%s, op, old_row, new_row);
 	RETURN NULL;
-END $cacheguard_body$`, percents(d.quote(name)), percents(jsonOf(d, "OLD", columns)), percents(jsonOf(d, "NEW", columns)), percents(text(table)))
+END $cacheguard_body$`, percents(d.quote(name)), percents(jsonOf(d, "OLD", columns)), percents(jsonOf(d, "NEW", columns)), percents(d.text(table)))
 	return []string{fmt.Sprintf(`DO $cacheguard$
 DECLARE place text; member record; BEGIN
 	SELECT quote_ident(n.nspname) INTO STRICT place FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = 'cacheguard_outbox'::regclass;
@@ -112,7 +113,7 @@ DECLARE place text; member record; BEGIN
 		EXECUTE format('ALTER TABLE %%s ENABLE ALWAYS TRIGGER %%I', member.name, %[3]s);
 		EXECUTE format('ALTER TABLE %%s ENABLE ALWAYS TRIGGER %%I', member.name, %[4]s);
 	END LOOP;
-END $cacheguard$`, text(function), text(d.quote(table)), text(name), text(trigger(table, "truncate")))}
+END $cacheguard$`, d.text(function), d.text(d.quote(table)), d.text(name), d.text(trigger(table, "truncate")))}
 }
 
 // percents keeps what stands for itself from being a place in a format.
@@ -141,7 +142,7 @@ func jsonOf(d Dialect, row string, columns []string) string {
 		if d == SQLite { // whose JSON has no bytes
 			value = "CASE typeof(" + value + ") WHEN 'blob' THEN json_object('hex', hex(" + value + ")) ELSE " + value + " END"
 		}
-		pairs = append(pairs, text(column)+", "+value)
+		pairs = append(pairs, d.text(column)+", "+value)
 	}
 	call := function + "(" + strings.Join(pairs, ", ") + ")"
 	if d == PostgreSQL {
@@ -168,5 +169,16 @@ func (d Dialect) quote1(name string) string {
 	return mark + strings.ReplaceAll(name, mark, mark+mark) + mark
 }
 
-// text quotes a text.
+// text quotes a text that may have backslashes, which escape what follows them on MySQL and, in some sessions, on PostgreSQL.
+func (d Dialect) text(s string) string {
+	switch {
+	case !strings.Contains(s, `\`) || d == SQLite:
+		return text(s)
+	case d == MySQL:
+		return "CONVERT(X'" + hex.EncodeToString([]byte(s)) + "' USING utf8mb4)"
+	}
+	return " E" + text(strings.ReplaceAll(s, `\`, `\\`))
+}
+
+// text quotes a text without backslashes.
 func text(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
