@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pglogrepl"
 
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/feedtest"
 )
 
 // TestWhatChangesValuesWithoutRowsInvalidatesTheKindsWhole has statements after which a query returns other values, and of which the log has no row.
@@ -219,4 +220,29 @@ func TestSettingsOfARoleStopNothing(t *testing.T) {
 			w.Reads(1, "uno")
 		})
 	}
+}
+
+// TestATransactionThatWasOpenWhenItsTableWasPublishedIsNotMissed has a table that a new version maps. The log does not have what was written before it was published.
+func TestATransactionThatWasOpenWhenItsTableWasPublishedIsNotMissed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, startServer(t).Address) // whose transactions are those of this test
+	w.exec("CREATE TABLE notes (id bigint PRIMARY KEY, product bigint); ALTER PUBLICATION shop SET TABLE notes")
+	old, stop := w.run(w.config(feedtest.Notes("public.notes", w.Products)))
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+	w.CatchUp(old)
+	tx, err := w.pool.Begin(t.Context())
+	expect.ErrorIs(t, err)
+	_, err = tx.Exec(t.Context(), "UPDATE products SET name = 'uno'")
+	expect.ErrorIs(t, err)
+	w.exec("ALTER PUBLICATION shop ADD TABLE products")
+	stop()
+	f, _ := w.run(w.config(feedtest.Notes("public.notes", w.Products), w.Rows("public.products")))
+	w.CatchUp(f)
+	w.Reads(1, "one")
+	expect.ErrorIs(t, tx.Commit(t.Context()))
+	w.CatchUp(f)
+	w.Reads(1, "uno")
+	w.exec("UPDATE products SET name = 'eins'")
+	w.CatchUp(f)
+	w.Reads(1, "eins")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -75,14 +76,52 @@ func (r *reader) own(ctx context.Context, at slot, fresh bool) (err error) {
 		if err := r.reshaped(ctx, noted.Changed(r.was.published, shapes)); err != nil {
 			return err
 		}
+		lacking := noted.Lacking(r.feed.engine.Tables)
+		if err != nil {
+			lacking = r.feed.engine.Tables.Names()
+		}
+		if err := r.await(ctx, lacking); err != nil {
+			return err
+		}
 	}
 	return r.persist(ctx, uint64(at.confirmed))
+}
+
+// await has tables invalidated whole once more when the transactions that run now have ended: nobody knows what was published of the tables when these wrote.
+func (r *reader) await(ctx context.Context, tables []string) error {
+	if len(tables) == 0 {
+		return nil
+	}
+	now, err := takeSnapshot(ctx, r.side)
+	r.late, r.running = tables, now.running
+	return err
+}
+
+// ended invalidates them when that is so. The caller holds sideMu.
+func (r *reader) ended(ctx context.Context) error {
+	if len(r.late) == 0 {
+		return nil
+	}
+	now, err := takeSnapshot(ctx, r.side)
+	if err != nil || slices.ContainsFunc(r.running, now.runs) {
+		return err
+	}
+	if len(r.running) > 0 {
+		err = r.feed.engine.WholeOf(ctx, "transactions have ended that may have written before their tables were published: "+strings.Join(r.late, ", "), r.feed.engine.Tables.Of(r.late))
+	}
+	if err == nil {
+		r.late = nil
+	}
+	return err
 }
 
 // persist notes in Redis that everything before the position is invalidated, with what is published.
 func (r *reader) persist(ctx context.Context, position uint64) error {
 	r.sideMu.Lock()
-	published := r.was.published
+	published := maps.Clone(r.was.published)
+	for _, name := range r.late {
+		published[name] = "late" // so that whoever reads next begins anew, unless this is over
+	}
 	r.sideMu.Unlock()
 	err := r.feed.engine.Persist(ctx, &r.feed.notes, r.log, position, published)
 	r.noted = time.Now()

@@ -31,6 +31,8 @@ type reader struct {
 	side     *pgx.Conn // for statements
 	was      *tree     // when somebody looked
 	lookNext time.Time // at it, after that
+	late     []string  // tables that wait for the end of transactions
+	running  []uint64  // which
 
 	confirmed atomic.Uint64 // everything before this position is invalidated
 	changed   chan struct{} // has one if confirmed has moved
@@ -175,6 +177,9 @@ func (r *reader) watch(ctx context.Context, now bool) error {
 	defer r.sideMu.Unlock()
 	s, err := r.feed.look(ctx, r.side)
 	if err != nil {
+		return err
+	}
+	if err := r.ended(ctx); err != nil {
 		return err
 	}
 	if now || time.Now().After(r.lookNext) {
