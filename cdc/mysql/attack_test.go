@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/distance"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/feedtest"
@@ -224,4 +226,15 @@ func TestADatabaseThatForgetsCommitsInvalidatesTheKindsWhole(t *testing.T) {
 	w.CatchUpInTheEnd(f)
 	w.Reads(1, "eins")
 	w.Logs("the log has left changes out")
+}
+
+func TestManyFeedsReadOneDatabase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, startServer(t).Socket)
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+	feedtest.Many(w.Shop, w.name+".products", func(name string, guard *cacheguard.Guard, table cdc.Table) (feedtest.Feed, error) {
+		cfg := w.config(table)
+		cfg.Name, cfg.Guards = name, []*cacheguard.Guard{guard}
+		return New(cfg)
+	}, func() { w.exec("UPDATE products SET name = 'uno'") })
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pglogrepl"
 
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/feedtest"
 )
@@ -245,4 +247,15 @@ func TestATransactionThatWasOpenWhenItsTableWasPublishedIsNotMissed(t *testing.T
 	w.exec("UPDATE products SET name = 'eins'")
 	w.CatchUp(f)
 	w.Reads(1, "eins")
+}
+
+func TestManyFeedsReadOneDatabase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, startServer(t).Address)
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+	feedtest.Many(w.Shop, "public.products", func(name string, guard *cacheguard.Guard, table cdc.Table) (feedtest.Feed, error) {
+		cfg := w.config(table)
+		cfg.Slot, cfg.Guards = name, []*cacheguard.Guard{guard}
+		return New(cfg)
+	}, func() { w.exec("UPDATE products SET name = 'uno'") })
 }
