@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -52,6 +53,9 @@ func (p *calls) carry(ctx context.Context) error {
 	for _, cmd := range p.cmds {
 		err := cmd.Err()
 		l.breakers.Failed(err)
+		if moved(err) {
+			goredis.Reload(l.rdb)
+		}
 		switch {
 		case !breaker.Unavailable(err):
 			outcome = nil // any answer says that Redis can serve
@@ -84,8 +88,8 @@ func (p *calls) deliver() {
 			c.again(broken)
 			continue
 		}
-		if !c.answer(cmd, cmd.Err()) && c.Late != nil {
-			c.Late(cmd, cmd.Err())
+		if !c.answer(cmd, cmd.Err()) {
+			c.late(cmd, cmd.Err())
 		}
 	}
 }
@@ -139,8 +143,6 @@ func (p *calls) fail(err error) {
 
 func (p *calls) late() {
 	for i, c := range p.all {
-		if c.Late != nil {
-			c.Late(p.cmds[i], p.cmds[i].Err())
-		}
+		c.late(p.cmds[i], p.cmds[i].Err())
 	}
 }

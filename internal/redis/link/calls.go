@@ -20,6 +20,7 @@ type Rank int
 // The ranks, first come first served within each.
 const (
 	EndsWork  Rank = iota // what ends work under way. It is sent also while the breaker is open.
+	Renews                // what keeps a lease, likewise
 	HoldsSlot             // of a caller that holds what others wait for
 	Ordinary
 	ranks
@@ -27,15 +28,17 @@ const (
 
 // Call is one run of a script.
 type Call struct {
-	Script *script.Call
-	Rank   Rank
-	Size   int    // of its arguments in bytes, if they are large
-	Trail  *Trail // notes each time that it is sent, and refuses it when it is closed; nil: nobody wants to know
-	Single bool   // it is sent once, also if that fails
+	Script   *script.Call
+	Rank     Rank
+	Size     int    // of its arguments in bytes, if they are large
+	Trail    *Trail // notes each time that it is sent, and refuses it when it is closed; nil: nobody wants to know
+	Single   bool   // it is sent once, also if that fails
+	Replicas int    // that have to acknowledge what it writes, if it goes apart
 
-	// Late, if not nil, is called when the script may have run although its caller was told otherwise, or had walked away:
-	// with the reply, or with an error that does not say. On a goroutine of the Link's; it must not block.
-	Late func(*redis.Cmd, error)
+	// Told, if not nil, has the answer. Late, if not nil, is called when the script may have run although the answer was
+	// another, or its caller had walked away: with the reply, or with an error that does not say. Both are called on
+	// goroutines of the Link's, and must not block.
+	Told, Late func(Reply, error)
 }
 
 // Do runs the call. The error is the context's, ErrClosed, ErrTimeout, breaker.ErrOpen, or what the client said, which the
@@ -64,10 +67,12 @@ func (l *lane) call(ctx context.Context, c Call) (Reply, error) {
 	return q.wait()
 }
 
-// newCall is a call that its caller will wait for.
+// newCall is a call that its caller will wait for, or that is told.
 func newCall(ctx context.Context, l *lane, c Call) *queuedCall {
 	q := &queuedCall{Call: c, lane: l, ctx: ctx, done: make(chan struct{}), waited: true}
-	q.leaves, _ = ctx.Deadline()
+	if c.Told == nil {
+		q.leaves, _ = ctx.Deadline()
+	}
 	return q
 }
 
@@ -146,16 +151,26 @@ func (c *queuedCall) unanswered(err error) {
 	tried := c.tried
 	c.tried = false
 	c.lane.mu.Unlock()
-	if tried && c.Late != nil {
-		c.Late(nil, err)
+	if tried {
+		c.late(nil, err)
+	}
+}
+
+func (c *queuedCall) late(cmd *redis.Cmd, err error) {
+	if c.Late != nil {
+		c.Late(Reply{cmd, c.began}, err)
 	}
 }
 
 // answer hands the answer to the caller, and reports whether it waits for it.
 func (c *queuedCall) answer(cmd *redis.Cmd, err error) bool {
 	c.lane.mu.Lock()
-	defer c.lane.mu.Unlock()
-	return c.answerLocked(cmd, err)
+	answered := c.answerLocked(cmd, err)
+	c.lane.mu.Unlock()
+	if answered && c.Told != nil {
+		c.Told(c.reply, c.err)
+	}
+	return answered
 }
 
 func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {

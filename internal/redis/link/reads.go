@@ -135,8 +135,8 @@ func (q *readQueue) empty() bool { return len(q.groups) == 0 }
 func (q *readQueue) full() bool  { return len(q.groups) > 0 && len(q.groups[0].all) >= maxReads }
 
 // take leaves out what nobody waits for.
-func (q *readQueue) take(firstRankOnly bool, _ time.Duration, _ bool) parcel {
-	for len(q.groups) > 0 && !firstRankOnly {
+func (q *readQueue) take(urgentOnly bool, _ time.Duration, _ bool) parcel {
+	for len(q.groups) > 0 && !urgentOnly {
 		g := q.popLocked()
 		kept := g.all[:0]
 		for _, read := range g.all {

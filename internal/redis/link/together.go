@@ -62,13 +62,11 @@ func (s *Sender) enqueueTogether(ctx context.Context, rank Rank, calls []script.
 	return all
 }
 
-// enqueueTogether queues the calls that are not nil, so that the calls of one lane share requests.
+// enqueueTogether queues the calls, so that the calls of one lane share requests.
 func enqueueTogether(all []*queuedCall) {
 	byLane := make(map[*lane][]*queuedCall)
 	for _, c := range all {
-		if c != nil {
-			byLane[c.lane] = append(byLane[c.lane], c)
-		}
+		byLane[c.lane] = append(byLane[c.lane], c)
 	}
 	for l, those := range byLane {
 		for some := range slices.Chunk(those, l.together()) {
