@@ -20,7 +20,7 @@ type Rank int
 // The ranks, first come first served within each.
 const (
 	EndsWork  Rank = iota // what ends work under way. It is sent also while the breaker is open.
-	Renews                // what keeps a lease, likewise
+	Renews                // what keeps a lease. It is sent then, too.
 	HoldsSlot             // of a caller that holds what others wait for
 	Ordinary
 	ranks
