@@ -106,8 +106,3 @@ func (l *Link) hand(ctx context.Context, calls []Call) []*queuedCall {
 	enqueueTogether(known)
 	return all
 }
-
-// moved reports whether a node does not serve a key, or not yet, and others may.
-func moved(err error) bool {
-	return script.Says(err, "MOVED ", "ASK ", "TRYAGAIN", "READONLY", "CLUSTERDOWN")
-}

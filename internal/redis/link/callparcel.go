@@ -94,23 +94,6 @@ func (p *calls) deliver() {
 	}
 }
 
-// again sends the call once more, if somebody waits for it. Tried: it may have run.
-func (c *queuedCall) again(tried bool) {
-	c.lane.mu.Lock()
-	c.tried = c.tried || tried
-	c.alone, c.sent = true, false // what is alone shares no parcel, and is not refused again
-	queued := c.waited && !c.lane.closed
-	if queued {
-		c.lane.queue.(*callQueue).add(c)
-		c.lane.dispatchLocked()
-	}
-	c.lane.mu.Unlock()
-	if !queued {
-		c.answer(nil, ErrClosed)
-		c.unanswered(ErrClosed)
-	}
-}
-
 // sentAgain reports whether the client sends a command again after this error, but no pipeline: of a slot that
 // moves or has moved, or that nobody serves for a moment, or of a primary that is one no more, or has no replicas yet.
 func sentAgain(err error) bool {
@@ -145,4 +128,9 @@ func (p *calls) late() {
 	for i, c := range p.all {
 		c.late(p.cmds[i], p.cmds[i].Err())
 	}
+}
+
+// moved reports whether a node does not serve a key, or not yet, and others may.
+func moved(err error) bool {
+	return script.Says(err, "MOVED ", "ASK ", "TRYAGAIN", "READONLY", "CLUSTERDOWN")
 }

@@ -41,52 +41,10 @@ type Call struct {
 	Told, Late func(Reply, error)
 }
 
-// Do runs the call. The error is the context's, ErrClosed, ErrTimeout, breaker.ErrOpen, or what the client said, which the
-// command has as well.
-func (l *Link) Do(ctx context.Context, key string, c *Call) (*redis.Cmd, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	lane := l.calls[l.breakers.Part(key)]
-	reply, err := lane.call(ctx, *c)
-	return reply.Cmd, err
-}
-
 // Reply is what Redis says.
 type Reply struct {
 	*redis.Cmd
 	Sent time.Time // before the call was written
-}
-
-// call makes a worker run the call.
-func (l *lane) call(ctx context.Context, c Call) (Reply, error) {
-	q := newCall(ctx, l, c)
-	if err := l.enqueue(q); err != nil {
-		return Reply{}, err
-	}
-	return q.wait()
-}
-
-// newCall is a call that its caller will wait for, or that is told.
-func newCall(ctx context.Context, l *lane, c Call) *queuedCall {
-	q := &queuedCall{Call: c, lane: l, ctx: ctx, done: make(chan struct{}), waited: true}
-	if c.Told == nil {
-		q.leaves, _ = ctx.Deadline()
-	}
-	return q
-}
-
-// wait waits for the answer.
-func (c *queuedCall) wait() (Reply, error) {
-	select {
-	case <-c.done:
-	case <-c.ctx.Done():
-		if c.walkAway() {
-			return Reply{}, context.Cause(c.ctx)
-		}
-		<-c.done
-	}
-	return c.reply, c.err
 }
 
 // queuedCall is a call that is queued or in flight.
@@ -109,40 +67,6 @@ type queuedCall struct {
 	reply Reply     // when done is closed
 	err   error
 	done  chan struct{}
-}
-
-// enqueue queues calls of the lane.
-func (l *lane) enqueue(all ...*queuedCall) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return ErrClosed
-	}
-	for _, c := range all {
-		l.arrived++
-		l.queue.(*callQueue).add(c)
-	}
-	l.dispatchLocked()
-	return nil
-}
-
-// walkAway reports whether the caller may: not if the answer is there.
-func (c *queuedCall) walkAway() bool {
-	c.lane.mu.Lock()
-	if c.answered {
-		c.lane.mu.Unlock()
-		return false
-	}
-	c.waited = false
-	if c.queued {
-		c.lane.queue.(*callQueue).gone++
-	}
-	sent := c.sent
-	c.lane.mu.Unlock()
-	if !sent {
-		c.unanswered(context.Canceled)
-	}
-	return true
 }
 
 // unanswered is for a call that will not be sent, now or again. A caller that walks away may do so as well as what fails it.
@@ -189,3 +113,15 @@ func failed(err error) Reply {
 	cmd.SetErr(err)
 	return Reply{Cmd: cmd}
 }
+
+const (
+	// maxTogether is how many calls share a request at most. Redis takes some 50 µs for each, serves others in between,
+	// and all have to be answered within the client's ReadTimeout, 3 seconds unless it is set.
+	maxTogether = 16384
+
+	// eachMore is by how much each call beyond maxCalls makes a request's time-out longer.
+	eachMore = 150 * time.Microsecond
+)
+
+// forMore is how much longer a request with n calls may take than one with few.
+func forMore(n int) time.Duration { return time.Duration(max(n-maxCalls, 0)) * eachMore }
