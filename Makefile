@@ -10,7 +10,7 @@ ALL := $(MODULES:././...=./...)
 EXAMPLES := ./examples/... ./examples/plugins/... ./bench/...
 CONSENSUS := ./internal/testing/rungs/... ./cdc/mysql/... ./cdc/outbox/... ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
 tested = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
-LIBRARY = $(shell echo '$(call tested,./cacheguard ./mutex ./...)' | tr ' ' '\n' | grep -vE '/internal/(docscheck|licences|testing/.*)$$|/go/(metrics|cdc|consensus)(/.*)?$$')
+LIBRARY = $(shell echo '$(call tested,./cacheguard ./mutex ./... ./middleware/... ./cacheguard/cacheguardtest)' | tr ' ' '\n' | grep -vE '/internal/(docscheck|licences|testing/.*)$$|/go/(metrics|cdc|consensus)(/.*)?$$')
 OTHERS = $(filter-out $(LIBRARY),$(call tested,$(ALL)))
 RACED = $(filter-out $(call tested,$(EXAMPLES)),$(call tested,$(ALL)))
 REDIS := redis-server redis-sentinel redis-cli
@@ -99,7 +99,7 @@ reproducible: ## build cacheguardctl in two folders, and compare the bytes
 
 bench: ## run every benchmark; BENCHTIME=1x runs each once
 	@scripts/need $(REDIS)
-	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m ./... ./cdc/postgres/... ./codec/... ./bench/...
+	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m ./... ./middleware/... ./cdc/postgres/... ./codec/... ./bench/...
 
 compare-smoke: ## see that the comparison with other libraries works, in less than a minute, and that no allocations were added
 	@scripts/need $(REDIS)
