@@ -47,7 +47,7 @@ func TestUnlockOfALostLeaseBesideCloseIsJoinedOrSaysThatItIsTooLate(t *testing.T
 				leases = append(leases, must(t)(k.Lock(patient(t), fmt.Sprint("k", i))))
 			}
 			for _, l := range leases {
-				l.hold.Lose(ErrLeaseLost)
+				l.held.Lose(ErrLeaseLost)
 			}
 			var all sync.WaitGroup
 			for _, l := range leases {
@@ -68,7 +68,7 @@ func TestUnlockOfALostLeaseAfterCloseSaysWhyItWasLost(t *testing.T) {
 	eachLocked(t, func(t *testing.T, open func() locked) {
 		k := open()
 		l := must(t)(k.Lock(patient(t), "k"))
-		l.hold.Lose(ErrRevoked)
+		l.held.Lose(ErrRevoked)
 		_ = k.Close()
 		expect.ErrorIs(t, l.Unlock(t.Context()), ErrRevoked)
 	})

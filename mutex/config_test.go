@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
@@ -30,13 +31,13 @@ func TestANilLockerSaysSo(t *testing.T) {
 	t.Parallel()
 	var k *Locker
 	_, err := k.Lock(t.Context(), "k")
-	expect.ErrorIs(t, err, errNilLocker)
+	expect.ErrorIs(t, err, lifecycle.ErrNilLocker)
 	_, err = k.Inspect(t.Context(), "k")
-	expect.ErrorIs(t, err, errNilLocker)
+	expect.ErrorIs(t, err, lifecycle.ErrNilLocker)
 	expect.ErrorIs(t, k.Close())
 	var q *Quorum
 	_, err = q.Lock(t.Context(), "k")
-	expect.ErrorIs(t, err, errNilLocker)
+	expect.ErrorIs(t, err, lifecycle.ErrNilLocker)
 	expect.ErrorIs(t, q.Close())
 }
 

@@ -18,10 +18,10 @@ func crowdOf(t *testing.T, f *fleet, n int) []attempt {
 	var crowd []attempt
 	for i := range n {
 		crowd = append(crowd, f.ask(t.Context(), 0, "k"))
-		if i < doorWidth {
+		if i < fairWidth {
 			f.awaitWaiters("k", i+1)
 		}
-		f.awaitDoor(0, "k", max(i+1-doorWidth, 0))
+		f.awaitDoor(0, "k", max(i+1-fairWidth, 0))
 	}
 	return crowd
 }
@@ -47,10 +47,10 @@ func TestACallerAtTheDoorGoesBeforeOneOfAnotherProcessThatCameLater(t *testing.T
 	t.Parallel()
 	f := newFleet(t, 2, atDoor).listening()
 	l := f.lock(0, "k")
-	crowd := crowdOf(t, f, 3*doorWidth)
+	crowd := crowdOf(t, f, 3*fairWidth)
 	redistest.Later()
 	later := f.ask(t.Context(), 1, "k")
-	f.awaitWaiters("k", doorWidth+1)
+	f.awaitWaiters("k", fairWidth+1)
 	for i, a := range crowd {
 		later.waits()
 		for _, behind := range crowd[i:] {
@@ -58,7 +58,7 @@ func TestACallerAtTheDoorGoesBeforeOneOfAnotherProcessThatCameLater(t *testing.T
 		}
 		f.unlock(l)
 		l = a.lease()
-		f.awaitWaiters("k", min(doorWidth, len(crowd)-i-1)+1)
+		f.awaitWaiters("k", min(fairWidth, len(crowd)-i-1)+1)
 	}
 	f.unlock(l)
 	f.unlock(later.lease())
@@ -72,13 +72,13 @@ func TestWhoLeavesTheDoorCostsNoRequest(t *testing.T) {
 	l := f.lock(0, "k")
 	crowd := crowdOf(t, f, 100)
 	before := s.Commands()["zrem"]
-	for _, a := range crowd[doorWidth : len(crowd)-1] {
+	for _, a := range crowd[fairWidth : len(crowd)-1] {
 		a.cancel(nil)
 		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired)
 	}
 	expect.Equal(t, "at the door", f.lockers[0].doors.Waiting("k"), 1)
 	expect.Equal(t, "queue changes", s.Commands()["zrem"]-before, 0)
-	f.handOver(l, append(crowd[:doorWidth:doorWidth], crowd[len(crowd)-1]))
+	f.handOver(l, append(crowd[:fairWidth:fairWidth], crowd[len(crowd)-1]))
 }
 
 func TestWhenAllInsideLeaveThoseAtTheDoorComeNext(t *testing.T) {
@@ -86,21 +86,21 @@ func TestWhenAllInsideLeaveThoseAtTheDoorComeNext(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleetOn(t, s.Client(t), atDoor, s.Client(t), s.Client(t)).listening()
 	l := f.lock(0, "k")
-	crowd := crowdOf(t, f, 2*doorWidth)
+	crowd := crowdOf(t, f, 2*fairWidth)
 	redistest.Later()
 	later := f.ask(t.Context(), 1, "k")
-	f.awaitWaiters("k", doorWidth+1)
+	f.awaitWaiters("k", fairWidth+1)
 	before := s.Commands()["zrem"]
-	for _, a := range crowd[:doorWidth] {
+	for _, a := range crowd[:fairWidth] {
 		a.cancel(nil)
 	}
-	for _, a := range crowd[:doorWidth] {
+	for _, a := range crowd[:fairWidth] {
 		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired)
 	}
 	f.awaitDoor(0, "k", 0)
-	redistest.Await(t, "those who have given up left the queue", func() bool { return s.Commands()["zrem"]-before >= doorWidth })
-	f.awaitWaiters("k", doorWidth+1)
-	f.handOver(l, append(crowd[doorWidth:], later))
+	redistest.Await(t, "those who have given up left the queue", func() bool { return s.Commands()["zrem"]-before >= fairWidth })
+	f.awaitWaiters("k", fairWidth+1)
+	f.handOver(l, append(crowd[fairWidth:], later))
 }
 
 func TestAThousandWaitersOfAFairLockGiveUpForNothing(t *testing.T) {
@@ -111,8 +111,8 @@ func TestAThousandWaitersOfAFairLockGiveUpForNothing(t *testing.T) {
 	for range 1000 {
 		crowd = append(crowd, f.ask(t.Context(), 0, "k"))
 	}
-	f.awaitDoor(0, "k", len(crowd)-doorWidth)
-	f.awaitWaiters("k", doorWidth)
+	f.awaitDoor(0, "k", len(crowd)-fairWidth)
+	f.awaitWaiters("k", fairWidth)
 	for _, a := range crowd {
 		a.cancel(nil)
 	}
@@ -129,7 +129,7 @@ func TestCloseEndsTheWaitOfThoseAtTheDoor(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2, atDoor).listening()
 	l := f.lock(1, "k")
-	crowd := crowdOf(t, f, 2*doorWidth)
+	crowd := crowdOf(t, f, 2*fairWidth)
 	if err := f.lockers[0].Close(); err != nil {
 		t.Error(err)
 	}
@@ -148,7 +148,7 @@ func TestAnOwnerLocksAgainPastTheDoor(t *testing.T) {
 	f := newFleet(t, 1, atDoor).listening()
 	ctx := WithOwner(t.Context())
 	l := must(t)(f.lockers[0].Lock(ctx, "k"))
-	crowd := crowdOf(t, f, doorWidth+1)
+	crowd := crowdOf(t, f, fairWidth+1)
 	f.unlock(must(t)(f.lockers[0].Lock(ctx, "k")))
 	for _, a := range crowd {
 		a.waits()
@@ -164,9 +164,9 @@ func TestTheOrderIsKeptFarFromRedis(t *testing.T) {
 	far := redistest.StartFar(t, shared.Addr(), 50*time.Millisecond)
 	f := newFleetOn(t, shared.Client(t), atDoor, far.Client(t), shared.Client(t)).listening()
 	l := f.lock(0, "k")
-	crowd := crowdOf(t, f, 2*doorWidth)
+	crowd := crowdOf(t, f, 2*fairWidth)
 	redistest.Later()
 	later := f.ask(t.Context(), 1, "k")
-	f.awaitWaiters("k", doorWidth+1)
+	f.awaitWaiters("k", fairWidth+1)
 	f.handOver(l, append(crowd, later))
 }

@@ -170,13 +170,7 @@ func (f *fleet) awaitWaiters(name string, n int) {
 // awaitLine waits until that many wait in a locker's line.
 func (f *fleet) awaitLine(i int, name string, n int) {
 	f.Helper()
-	redistest.Await(f, "waiters in the line", func() bool {
-		ls := &f.lockers[i].queues
-		ls.mu.Lock()
-		defer ls.mu.Unlock()
-		l := ls.byName[name]
-		return l != nil && len(l.waiting) == n
-	})
+	redistest.Await(f, "waiters in the line", func() bool { return f.lockers[i].doors.Waiting(name) == n })
 }
 
 // awaitFree waits until nobody has the lock, and nothing but the memory of its fence is in Redis.

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -89,9 +90,9 @@ func TestAWaiterIsNotGrantedWhatItWillNotWaitFor(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{})
 	l := f.lock(0, "k")
-	var last *claim
+	var last calls
 	for _, patience := range []int64{0, 1, queue.Unlimited} {
-		last = newClaim(t.Context(), f.key("k"), "")
+		last = newCalls(t.Context(), f.key("k"), "")
 		call := last.asking(time.Minute, longestGrace, patience, "")
 		if err := call.Run(t.Context(), f.redis).Err(); err != nil {
 			t.Fatal(err)
@@ -144,7 +145,7 @@ func TestANilLeaseSaysSo(t *testing.T) {
 	t.Parallel()
 	var l *Lease
 	for what, err := range map[string]error{"Extend": l.Extend(t.Context()), "Unlock": l.Unlock(t.Context()), "Context": context.Cause(l.Context())} {
-		if !errors.Is(err, errNilLease) {
+		if !errors.Is(err, lifecycle.ErrNilLease) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

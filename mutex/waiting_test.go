@@ -68,19 +68,19 @@ func TestAProcessHandsTheLockOnOnlySoOftenWhileAnotherWaits(t *testing.T) {
 	l := f.lock(0, "k")
 	other := f.ask(t.Context(), 1, "k")
 	f.awaitWaiters("k", 1)
-	waiting := make([]attempt, 2*maxPasses)
+	waiting := make([]attempt, 2*queue.MaxPasses)
 	for i := range waiting {
 		waiting[i] = f.ask(t.Context(), 0, "k")
 		f.awaitLine(0, "k", i+1)
 	}
-	for _, a := range waiting[:maxPasses] {
+	for _, a := range waiting[:queue.MaxPasses] {
 		other.waits()
 		f.unlock(l)
 		l = a.lease()
 	}
 	f.unlock(l)
 	f.unlock(other.lease())
-	for _, a := range waiting[maxPasses:] {
+	for _, a := range waiting[queue.MaxPasses:] {
 		f.unlock(a.lease())
 	}
 	f.awaitFree("k")

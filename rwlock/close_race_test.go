@@ -18,7 +18,7 @@ func TestUnlockOfALostLeaseBesideCloseIsJoinedOrSaysThatItIsTooLate(t *testing.T
 			leases = append(leases, must(t, f.lockers[0], (*Locker).Lock, fmt.Sprint("k", i)))
 		}
 		for _, l := range leases {
-			l.hold.Lose(ErrLeaseLost)
+			l.held.Lose(ErrLeaseLost)
 		}
 		var all sync.WaitGroup
 		for _, l := range leases {
@@ -37,7 +37,7 @@ func TestUnlockOfALostLeaseAfterCloseSaysWhyItWasLost(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
 	l := must(t, f.lockers[0], (*Locker).Lock, "k")
-	l.hold.Lose(ErrRevoked)
+	l.held.Lose(ErrRevoked)
 	_ = f.lockers[0].Close()
 	if err := l.Unlock(t.Context()); !errors.Is(err, ErrRevoked) {
 		t.Errorf("got %v", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -21,12 +22,12 @@ func behind(t *testing.T, cfg Config, tweaks ...func(*redis.Options)) (f *fleet,
 }
 
 var (
-	acquireCommand   = redistest.Script(protocol.Acquire.Source())
-	releaseCommand   = redistest.Script(protocol.Release.Source())
-	heartbeatCommand = redistest.Script(protocol.Heartbeat.Source())
-	renewCommand     = redistest.Script(protocol.Renew.Source())
-	downgradeCommand = redistest.Script(protocol.Downgrade.Source())
-	upgradeCommand   = redistest.Script(protocol.Upgrade.Source())
+	acquireCommand   = redistest.Script(rw.Protocol().Acquire.Source())
+	releaseCommand   = redistest.Script(rw.Protocol().Release.Source())
+	heartbeatCommand = redistest.Script(rw.Protocol().Heartbeat.Source())
+	renewCommand     = redistest.Script(rw.Protocol().Renew.Source())
+	downgradeCommand = redistest.Script(rw.Protocol().Downgrade.Source())
+	upgradeCommand   = redistest.Script(rw.Protocol().Upgrade.Source())
 )
 
 // known makes the server know the scripts, so that faults meet the request they are for.
@@ -93,7 +94,7 @@ func TestLockThatIsGrantedAfterItsCallerHasLeftIsGivenBack(t *testing.T) {
 	<-w.done
 	rule.Release()
 	redistest.Await(t, "the lock was asked for, and released", func() bool {
-		n, err := f.redis.HGet(t.Context(), k.newClaim("a", writing).Keys[0], "fence").Int64()
+		n, err := f.redis.HGet(t.Context(), newCaller(k, "a", rw.Writing).Keys[0], "fence").Int64()
 		return err == nil && n > 0 && f.info("a").Token == ""
 	})
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/lock/rw"
+	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -90,8 +92,8 @@ func (f *fleet) join(rdb Redis, cfg Config) *Locker {
 func (f *fleet) listening() *fleet {
 	f.t.Helper()
 	for _, k := range f.lockers {
-		k.base.Inbox.Start()
-		redistest.Await(f.t, "an inbox is subscribed", func() bool { return k.base.Inbox.Address() != "" })
+		k.locks.Inbox.Start()
+		redistest.Await(f.t, "an inbox is subscribed", func() bool { return k.locks.Inbox.Address() != "" })
 	}
 	return f
 }
@@ -175,4 +177,21 @@ func (w *waiter) got() *Lease {
 		w.t.Fatal(w.err)
 	}
 	return w.lease
+}
+
+// caller makes the calls of one who asks for a lock, or has it.
+type caller struct {
+	rw.Calls
+
+	Token string
+	As    any
+}
+
+func newCaller(k *Locker, name string, m rw.Mode) caller {
+	return caller{callsAt(keys.Tagged(k.locks.Config.Prefix, name)), keys.NewToken(""), m.Arg()}
+}
+
+func callerOf(l *Lease) caller {
+	c := rw.ClaimOf(l.held)
+	return caller{c.At(), l.Token(), c.As}
 }

@@ -43,5 +43,5 @@ func TestLostLeasesAreNotKeptThoughNobodyUnlocksThem(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{TTL: brisk, Watchdog: -1})
 	<-must(t, f.lockers[0], (*Locker).Lock, "a").Context().Done()
-	redistest.Await(t, "it is forgotten", func() bool { return len(f.lockers[0].life.Held()) == 0 })
+	redistest.Await(t, "it is forgotten", func() bool { return len(f.lockers[0].locks.Life.Held()) == 0 })
 }

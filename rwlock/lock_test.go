@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -94,23 +95,23 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 		f := newFleet(t, a, 2, Config{})
 		held := must(t, f.lockers[0], (*Locker).Lock, "a")
 		var waiters []*waiter
-		for range doorWidth {
+		for range rw.WritersWidth {
 			waiters = append(waiters, wait(t, f.lockers[1], (*Locker).Lock, "a"),
 				wait(t, f.lockers[1], (*Locker).RLock, "a"))
 		}
-		f.awaitWaiting("a", doorWidth, doorWidth)
+		f.awaitWaiting("a", rw.WritersWidth, rw.WritersWidth)
 		for _, w := range waiters {
 			w.leave()
 			<-w.done
 		}
 		f.awaitWaiting("a", 0, 0)
 		unlock(t, held)
-		for _, key := range f.lockers[0].newClaim("a", writing).Keys[1:] {
+		for _, key := range newCaller(f.lockers[0], "a", rw.Writing).Keys[1:] {
 			if n := f.redis.Exists(t.Context(), key).Val(); n != 0 {
 				t.Errorf("%s is left", key)
 			}
 		}
-		for field := range f.redis.HGetAll(t.Context(), f.lockers[0].newClaim("a", writing).Keys[0]).Val() {
+		for field := range f.redis.HGetAll(t.Context(), newCaller(f.lockers[0], "a", rw.Writing).Keys[0]).Val() {
 			if !slices.Contains([]string{"fence", "longest", "kept", "ticket", "asked", "grace"}, field) {
 				t.Errorf("%s is left", field)
 			}
@@ -228,7 +229,7 @@ func TestThousandsOfReadersAreAdmittedAtOnce(t *testing.T) {
 	const crowd = 10_000
 	var calls []*script.Call
 	for i := range crowd {
-		call := held.claim.Asking(fmt.Sprint("reader", i), reading.arg(), time.Minute, time.Minute, queue.Unlimited, "", 0)
+		call := callerOf(held).Asking(fmt.Sprint("reader", i), rw.Reading.Arg(), time.Minute, time.Minute, queue.Unlimited, "", 0)
 		calls = append(calls, &call)
 	}
 	script.RunAll(t.Context(), f.redis, calls)

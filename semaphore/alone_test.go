@@ -26,10 +26,10 @@ func TestAProcessGoesOnWithItsOwnPermitsWithoutRedisAndReturnsToThoseOfRedis(t *
 	var l *Lease
 	redistest.Await(t, "a permit of Redis", func() bool {
 		l = take(t, k)
-		if l.alone != nil {
+		if l.held.ByItself {
 			unlock(t, l)
 		}
-		return l.alone == nil
+		return !l.held.ByItself
 	})
 	expect.Equal(t, "holders that Redis knows of", len(f.info().Holders), 1)
 	unlock(t, append(held, l)...)

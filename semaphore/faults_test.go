@@ -8,7 +8,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -22,10 +24,10 @@ func behind(t *testing.T, cfg Config) (f *fleet, far *Locker, p *redistest.Proxy
 }
 
 var (
-	acquireCommand   = redistest.Script(protocol.Acquire.Source())
-	heartbeatCommand = redistest.Script(protocol.Heartbeat.Source())
-	renewCommand     = redistest.Script(protocol.Renew.Source())
-	releaseCommand   = redistest.Script(protocol.Release.Source())
+	acquireCommand   = redistest.Script(permits.Protocol().Acquire.Source())
+	heartbeatCommand = redistest.Script(permits.Protocol().Heartbeat.Source())
+	renewCommand     = redistest.Script(permits.Protocol().Renew.Source())
+	releaseCommand   = redistest.Script(permits.Protocol().Release.Source())
 )
 
 // known makes the server know the scripts, so that faults meet the request they are for.
@@ -122,9 +124,9 @@ func TestATryLockWhoseAnswerIsLostGivesThePermitBack(t *testing.T) {
 func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone, 1, Config{})
-	c := f.lockers[0].newClaim("a")
-	ask := c.Asking(c.Token, 2, time.Minute, 0, queue.Unlimited, "", 0)
-	release := c.Releasing(c.Token, 0, true)
+	c, token := permits.At(permits.Protocol(), keys.Tagged(f.prefix, "a")), keys.NewToken("")
+	ask := c.Asking(token, 2, time.Minute, 0, queue.Unlimited, "", 0)
+	release := c.Releasing(token, 0, true)
 	if n, err := release.Run(t.Context(), f.redis).Int(); err != nil || n != queue.Lost {
 		t.Errorf("%d, %v", n, err)
 	}

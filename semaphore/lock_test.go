@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/expect"
@@ -76,12 +77,12 @@ func TestTheCallersOfAProcessGetPermitsInTheirOrderThroughItsDoor(t *testing.T) 
 	t.Parallel()
 	f := newFleet(t, standalone, 1, Config{Permits: 1}).listening()
 	l := take(t, f.lockers[0])
-	inside := f.lockers[0].doors.Width
+	inside := f.lockers[0].permits.Doors.Width
 	var queue []*waiter
 	for i := range 3 * inside {
 		queue = append(queue, wait(t, f.lockers[0]))
 		f.awaitWaiters(min(i+1, inside))
-		redistest.Await(t, "the others are at the door", func() bool { return f.lockers[0].doors.Waiting("a") == max(i+1-inside, 0) })
+		redistest.Await(t, "the others are at the door", func() bool { return f.lockers[0].permits.Doors.Waiting("a") == max(i+1-inside, 0) })
 	}
 	for i, w := range queue {
 		unlock(t, l)
@@ -95,8 +96,8 @@ func TestTheCallersOfAProcessGetPermitsInTheirOrderThroughItsDoor(t *testing.T) 
 
 func TestNeverMoreThanPermitsWorkAtOnceAndAllAreUsed(t *testing.T) {
 	everywhere(t, func(t *testing.T, connect func(testing.TB) client) {
-		const permits = 3
-		f := newFleet(t, connect, 4, Config{Permits: permits}).listening()
+		const limit = 3
+		f := newFleet(t, connect, 4, Config{Permits: limit}).listening()
 		var running, most, done atomic.Int64
 		var all sync.WaitGroup
 		for i := range 120 {
@@ -116,7 +117,7 @@ func TestNeverMoreThanPermitsWorkAtOnceAndAllAreUsed(t *testing.T) {
 		}
 		all.Wait()
 		expect.Equal(t, "done", done.Load(), 120)
-		if most.Load() > permits {
+		if most.Load() > limit {
 			t.Errorf("%d at once", most.Load())
 		}
 		expect.Equal(t, "holders in the end", len(f.info().Holders), 0)
@@ -141,11 +142,11 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 		}
 		f.awaitWaiters(0)
 		unlock(t, held...)
-		keys := f.lockers[0].newClaim("a").Keys
-		for _, key := range keys[1:] {
+		all := permits.At(permits.Protocol(), keys.Tagged(f.prefix, "a")).Keys
+		for _, key := range all[1:] {
 			expect.Equal(t, key, f.redis.Exists(t.Context(), key).Val(), 0)
 		}
-		for field := range f.redis.HGetAll(t.Context(), keys[0]).Val() {
+		for field := range f.redis.HGetAll(t.Context(), all[0]).Val() {
 			if !slices.Contains([]string{"longest", "kept", "ticket", "asked", "grace"}, field) {
 				t.Errorf("%s is left", field)
 			}
@@ -158,13 +159,13 @@ func TestAThousandThatGiveUpCostRedisNoMoreThanThoseInside(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{}).listening()
 	held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[0])}
-	inside := f.lockers[0].doors.Width
+	inside := f.lockers[0].permits.Doors.Width
 	before := s.Commands()["hset"]
 	var crowd []*waiter
 	for range 1000 {
 		crowd = append(crowd, wait(t, f.lockers[0]))
 	}
-	redistest.Await(t, "the others wait at the door", func() bool { return f.lockers[0].doors.Waiting("a") == len(crowd)-inside })
+	redistest.Await(t, "the others wait at the door", func() bool { return f.lockers[0].permits.Doors.Waiting("a") == len(crowd)-inside })
 	f.awaitWaiters(inside)
 	for i := range crowd { // the last first, so that nobody takes the place of one inside
 		crowd[len(crowd)-1-i].leave()
@@ -239,10 +240,10 @@ func TestCloseEndsLeasesAndWaitsAndLeavesNothing(t *testing.T) {
 	k := f.lockers[1]
 	l, held := take(t, k), take(t, f.lockers[0])
 	var crowd []*waiter
-	for range 2 * k.doors.Width {
+	for range 2 * k.permits.Doors.Width {
 		crowd = append(crowd, wait(t, k))
 	}
-	f.awaitWaiters(k.doors.Width)
+	f.awaitWaiters(k.permits.Doors.Width)
 	for range 2 {
 		if err := k.Close(); err != nil {
 			t.Error(err)
