@@ -64,8 +64,8 @@ func (c *claim) wait(ctx context.Context) (queue.Grant, error) {
 		if err := c.guest.Enter(ctx, c.of.base.Life.Ending, &c.of.doors, c.lease.Name); err != nil {
 			return queue.Grant{}, err
 		}
-		if g, handed := c.guest.Handed(); handed {
-			return g, nil
+		if lock := c.guest.Handed(); lock != nil {
+			return *lock, nil
 		}
 		c.arrived = c.guest.Arrived()
 	}

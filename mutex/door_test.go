@@ -13,9 +13,9 @@ var atDoor = Config{Fair: true, RedisTimeout: 10 * time.Second}
 
 // crowdOf asks n times in the first process, and returns the attempts in their order: some are queued in Redis, the others wait at the
 // door.
-func crowdOf(t *testing.T, f *fleet, n int) []attempt {
+func crowdOf(t *testing.T, f *fleet, n int) []*waiter {
 	t.Helper()
-	var crowd []attempt
+	var crowd []*waiter
 	for i := range n {
 		crowd = append(crowd, f.ask(t.Context(), 0, "k"))
 		if i < fairWidth {
@@ -27,11 +27,11 @@ func crowdOf(t *testing.T, f *fleet, n int) []attempt {
 }
 
 // handOver unlocks, and makes each of the attempts lock and unlock in this order, until the lock is free.
-func (f *fleet) handOver(l *Lease, in []attempt) {
+func (f *fleet) handOver(l *Lease, in []*waiter) {
 	f.Helper()
 	for _, a := range in {
 		f.unlock(l)
-		l = a.lease()
+		l = a.Got()
 	}
 	f.unlock(l)
 	f.awaitFree("k")
@@ -52,16 +52,16 @@ func TestACallerAtTheDoorGoesBeforeOneOfAnotherProcessThatCameLater(t *testing.T
 	later := f.ask(t.Context(), 1, "k")
 	f.awaitWaiters("k", fairWidth+1)
 	for i, a := range crowd {
-		later.waits()
+		later.MustWait()
 		for _, behind := range crowd[i:] {
-			behind.waits()
+			behind.MustWait()
 		}
 		f.unlock(l)
-		l = a.lease()
+		l = a.Got()
 		f.awaitWaiters("k", min(fairWidth, len(crowd)-i-1)+1)
 	}
 	f.unlock(l)
-	f.unlock(later.lease())
+	f.unlock(later.Got())
 	f.awaitFree("k")
 }
 
@@ -73,8 +73,8 @@ func TestWhoLeavesTheDoorCostsNoRequest(t *testing.T) {
 	crowd := crowdOf(t, f, 100)
 	before := s.Commands()["zrem"]
 	for _, a := range crowd[fairWidth : len(crowd)-1] {
-		a.cancel(nil)
-		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired)
+		a.Leave(nil)
+		expect.ErrorIs(t, a.Err(), ErrNotAcquired)
 	}
 	expect.Equal(t, "at the door", f.lockers[0].doors.Waiting("k"), 1)
 	expect.Equal(t, "queue changes", s.Commands()["zrem"]-before, 0)
@@ -92,10 +92,10 @@ func TestWhenAllInsideLeaveThoseAtTheDoorComeNext(t *testing.T) {
 	f.awaitWaiters("k", fairWidth+1)
 	before := s.Commands()["zrem"]
 	for _, a := range crowd[:fairWidth] {
-		a.cancel(nil)
+		a.Leave(nil)
 	}
 	for _, a := range crowd[:fairWidth] {
-		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired)
+		expect.ErrorIs(t, a.Err(), ErrNotAcquired)
 	}
 	f.awaitDoor(0, "k", 0)
 	redistest.Await(t, "those who have given up left the queue", func() bool { return s.Commands()["zrem"]-before >= fairWidth })
@@ -107,17 +107,17 @@ func TestAThousandWaitersOfAFairLockGiveUpForNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, atDoor).listening()
 	l := f.lock(0, "k")
-	var crowd []attempt
+	var crowd []*waiter
 	for range 1000 {
 		crowd = append(crowd, f.ask(t.Context(), 0, "k"))
 	}
 	f.awaitDoor(0, "k", len(crowd)-fairWidth)
 	f.awaitWaiters("k", fairWidth)
 	for _, a := range crowd {
-		a.cancel(nil)
+		a.Leave(nil)
 	}
 	for _, a := range crowd {
-		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired)
+		expect.ErrorIs(t, a.Err(), ErrNotAcquired)
 	}
 	f.awaitWaiters("k", 0)
 	f.unlock(l)
@@ -134,7 +134,7 @@ func TestCloseEndsTheWaitOfThoseAtTheDoor(t *testing.T) {
 		t.Error(err)
 	}
 	for _, a := range crowd {
-		expect.ErrorIs(t, (<-a.result).err, ErrClosed)
+		expect.ErrorIs(t, a.Err(), ErrClosed)
 	}
 	f.lockers = f.lockers[1:]
 	f.awaitWaiters("k", 0)
@@ -151,9 +151,9 @@ func TestAnOwnerLocksAgainPastTheDoor(t *testing.T) {
 	crowd := crowdOf(t, f, fairWidth+1)
 	f.unlock(must(t)(f.lockers[0].Lock(ctx, "k")))
 	for _, a := range crowd {
-		a.waits()
+		a.MustWait()
 		f.unlock(l)
-		l = a.lease()
+		l = a.Got()
 	}
 	f.unlock(l)
 	f.awaitFree("k")

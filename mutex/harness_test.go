@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/testing/locktest"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -112,50 +113,13 @@ func (f *fleet) unlock(l *Lease) {
 	}
 }
 
-// attempt is a Lock under way.
-type attempt struct {
-	f      *fleet
-	result chan outcome
-	cancel context.CancelCauseFunc
-}
-
-type outcome struct {
-	lease *Lease
-	err   error
-}
+// waiter is a Lock under way.
+type waiter = locktest.Waiter[*Lease]
 
 // ask starts a Lock.
-func (f *fleet) ask(ctx context.Context, i int, name string) attempt {
-	ctx, cancel := context.WithCancelCause(ctx)
-	f.Cleanup(func() { cancel(nil) })
-	a := attempt{f, make(chan outcome, 1), cancel}
-	go func() { // owner: the test; ends with the Lock; joined by receiving, or by Close
-		l, err := f.lockers[i].Lock(ctx, name)
-		a.result <- outcome{l, err}
-	}()
-	return a
-}
-
-// lease is the lock that was waited for.
-func (a attempt) lease() *Lease {
-	a.f.Helper()
-	select {
-	case o := <-a.result:
-		return must(a.f.T)(o.lease, o.err)
-	case <-patient(a.f).Done():
-		a.f.Fatal("the lock was not granted")
-		return nil
-	}
-}
-
-// waits checks that the lock was not granted yet.
-func (a attempt) waits() {
-	a.f.Helper()
-	select {
-	case o := <-a.result:
-		a.f.Fatalf("the lock was granted, or refused: %v", o.err)
-	default:
-	}
+func (f *fleet) ask(ctx context.Context, i int, name string) *waiter {
+	f.Helper()
+	return locktest.Wait(f, ctx, f.lockers[i].Lock, name)
 }
 
 // awaitWaiters waits until that many wait in Redis.

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/lock/queue"
-	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -139,19 +138,6 @@ func TestATTLThatSomebodyElseSetsIsMadeGood(t *testing.T) {
 		t.Errorf("the lock is forgotten in %v", ttl)
 	}
 	f.unlock(l)
-}
-
-func TestANilLeaseSaysSo(t *testing.T) {
-	t.Parallel()
-	var l *Lease
-	for what, err := range map[string]error{"Extend": l.Extend(t.Context()), "Unlock": l.Unlock(t.Context()), "Context": context.Cause(l.Context())} {
-		if !errors.Is(err, lifecycle.ErrNilLease) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if l.Fence() != 0 || l.Token() != "" || !l.TrustedUntil().IsZero() {
-		t.Error("a nil Lease has a fence, a token or trust")
-	}
 }
 
 // Contention first, then the majority stops: the wait goes on, as that of a Locker would.

@@ -24,7 +24,7 @@ var (
 	inspectScript = script.Compile(files, "fields", "prelude", "inspect")
 )
 
-// ending is that of a lock's key, so that a Guard's key of the name is another one.
+// ending ends the key of a lock, so that it is not a Guard's key of the name.
 const ending = ":mutex"
 
 func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) + ending }

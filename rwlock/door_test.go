@@ -43,16 +43,16 @@ func TestAWriterAtTheDoorGoesBeforeOneOfAnotherProcessThatCameLater(t *testing.T
 	f.awaitWaiting("k", rw.WritersWidth+1, 0)
 	for i, w := range crowd {
 		for _, behind := range append(crowd[i:], later) {
-			if !behind.waits() {
+			if !behind.Waits() {
 				t.Fatal("a writer does not wait for those before it")
 			}
 		}
 		unlock(t, l)
-		l = w.got()
+		l = w.Got()
 		f.awaitWaiting("k", min(rw.WritersWidth, len(crowd)-i-1)+1, 0)
 	}
 	unlock(t, l)
-	unlock(t, later.got())
+	unlock(t, later.Got())
 }
 
 // A writer that has waited at the door has an early place but a late ticket. A reader that queued in between is admitted before it, as
@@ -66,12 +66,12 @@ func TestReadersGoBetweenTheWritersOfADoor(t *testing.T) {
 		reader := wait(t, f.lockers[1], (*Locker).RLock, "k")
 		f.awaitWaiting("k", min(rw.WritersWidth, len(crowd)-i), 1)
 		unlock(t, l)
-		reading := reader.got()
-		if !w.waits() {
+		reading := reader.Got()
+		if !w.Waits() {
 			t.Fatal("a writer holds beside a reader")
 		}
 		unlock(t, reading)
-		l = w.got()
+		l = w.Got()
 	}
 	unlock(t, l)
 }
@@ -84,8 +84,8 @@ func TestWritersThatLeaveTheDoorCostNoRequest(t *testing.T) {
 	crowd := crowdOf(t, f, 100)
 	before := s.Commands()
 	for _, w := range crowd[rw.WritersWidth : len(crowd)-1] {
-		w.leave()
-		<-w.done
+		w.Leave(nil)
+		<-w.Done
 	}
 	after := s.Commands()
 	expect.Equal(t, "releases", after["zrem"]-before["zrem"], 0)
@@ -94,7 +94,7 @@ func TestWritersThatLeaveTheDoorCostNoRequest(t *testing.T) {
 	}
 	for _, w := range append(crowd[:rw.WritersWidth:rw.WritersWidth], crowd[len(crowd)-1]) {
 		unlock(t, l)
-		l = w.got()
+		l = w.Got()
 	}
 	unlock(t, l)
 }
@@ -110,18 +110,18 @@ func TestWhenAllWritersInsideLeaveThoseAtTheDoorComeNext(t *testing.T) {
 	f.awaitWaiting("k", rw.WritersWidth+1, 0)
 	before := s.Commands()["zrem"]
 	for _, w := range crowd[:rw.WritersWidth] {
-		w.leave()
+		w.Leave(nil)
 	}
 	f.awaitDoor("k", 0)
 	for _, w := range crowd[:rw.WritersWidth] {
-		<-w.done
+		<-w.Done
 	}
 	// Each is taken out of three sets.
 	redistest.Await(t, "those who have given up left the queue", func() bool { return s.Commands()["zrem"]-before >= 3*rw.WritersWidth })
 	f.awaitWaiting("k", rw.WritersWidth+1, 0)
 	for _, w := range append(crowd[rw.WritersWidth:], later) {
 		unlock(t, l)
-		l = w.got()
+		l = w.Got()
 	}
 	unlock(t, l)
 }
@@ -137,11 +137,11 @@ func TestAThousandWritersGiveUpForNothing(t *testing.T) {
 	f.awaitDoor("k", len(crowd)-rw.WritersWidth)
 	f.awaitWaiting("k", rw.WritersWidth, 0)
 	for _, w := range crowd {
-		w.leave()
+		w.Leave(nil)
 	}
 	for _, w := range crowd {
-		if <-w.done; !errors.Is(w.err, ErrNotAcquired) {
-			t.Errorf("a caller that gave up got %v", w.err)
+		if <-w.Done; !errors.Is(w.Err(), ErrNotAcquired) {
+			t.Errorf("a caller that gave up got %v", w.Err())
 		}
 	}
 	f.awaitWaiting("k", 0, 0)
@@ -182,7 +182,7 @@ func TestAThousandReadersThatLeaveSoonCostRedisLittle(t *testing.T) {
 	}
 	f.awaitWaiting("k", 0, 1)
 	unlock(t, l)
-	unlock(t, first.got())
+	unlock(t, first.Got())
 	expect.Equal(t, "at the door", f.lockers[0].locks.Readers.Waiting("k"), 0)
 }
 
@@ -195,8 +195,8 @@ func TestCloseEndsTheWaitOfWritersAtTheDoor(t *testing.T) {
 		t.Error(err)
 	}
 	for _, w := range crowd {
-		if <-w.done; !errors.Is(w.err, ErrClosed) {
-			t.Errorf("the waiter got %v", w.err)
+		if <-w.Done; !errors.Is(w.Err(), ErrClosed) {
+			t.Errorf("the waiter got %v", w.Err())
 		}
 	}
 	f.lockers = f.lockers[1:]
@@ -217,7 +217,7 @@ func TestTheOrderOfWritersIsKeptFarFromRedis(t *testing.T) {
 	f.awaitWaiting("k", rw.WritersWidth+1, 0)
 	for _, w := range append(crowd, later) {
 		unlock(t, l)
-		l = w.got()
+		l = w.Got()
 	}
 	unlock(t, l)
 }

@@ -56,20 +56,20 @@ func queueIsServedInPhases(t *testing.T, a arena) {
 		t.Errorf("TryRLock past a writer that waits: %v", err)
 	}
 	unlock(t, first)
-	writer := w1.got()
+	writer := w1.Got()
 	f.awaitWaiting("a", 1, 4)
 	unlock(t, writer)
 	for _, r := range readers {
-		r.got()
+		r.Got()
 	}
-	if !w2.waits() {
+	if !w2.Waits() {
 		t.Error("the second writer came before the readers have left")
 	}
 	for i, r := range readers {
-		expect.Equal(t, "fence of reader "+fmt.Sprint(i), r.lease.Fence(), writer.Fence())
-		unlock(t, r.lease)
+		expect.Equal(t, "fence of reader "+fmt.Sprint(i), r.Got().Fence(), writer.Fence())
+		unlock(t, r.Got())
 	}
-	if last := w2.got(); last.Fence() <= writer.Fence() {
+	if last := w2.Got(); last.Fence() <= writer.Fence() {
 		t.Errorf("fence %d after %d", last.Fence(), writer.Fence())
 	}
 }
@@ -82,11 +82,11 @@ func TestReadersThatWaitForAWriterThatLeavesGoAhead(t *testing.T) {
 	f.awaitWaiting("a", 1, 0)
 	r := wait(t, f.lockers[2], (*Locker).RLock, "a")
 	f.awaitWaiting("a", 1, 1)
-	w.leave()
-	r.got()
-	<-w.done
-	if !errors.Is(w.err, ErrNotAcquired) || !errors.Is(w.err, context.Canceled) {
-		t.Errorf("the wait ended with %v", w.err)
+	w.Leave(nil)
+	r.Got()
+	<-w.Done
+	if !errors.Is(w.Err(), ErrNotAcquired) || !errors.Is(w.Err(), context.Canceled) {
+		t.Errorf("the wait ended with %v", w.Err())
 	}
 }
 
@@ -101,8 +101,8 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 		}
 		f.awaitWaiting("a", rw.WritersWidth, rw.WritersWidth)
 		for _, w := range waiters {
-			w.leave()
-			<-w.done
+			w.Leave(nil)
+			<-w.Done
 		}
 		f.awaitWaiting("a", 0, 0)
 		unlock(t, held)
@@ -216,7 +216,7 @@ func TestOneProcessIsSentOneMessageForAllItsReaders(t *testing.T) {
 	before := s.Commands()["publish"]
 	unlock(t, l)
 	for _, r := range readers {
-		r.got()
+		r.Got()
 	}
 	expect.Equal(t, "messages", s.Commands()["publish"]-before, 2)
 }

@@ -112,8 +112,8 @@ func TestMessageForAnOlderPlaceInTheQueueIsNoGrant(t *testing.T) {
 			}
 			rule.Remove()
 		}
-		expect.Equal(t, "it waits", w.waits(), true)
+		expect.Equal(t, "it waits", w.Waits(), true)
 		unlock(t, held)
-		unlock(t, w.got())
+		unlock(t, w.Got())
 	}
 }

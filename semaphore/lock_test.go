@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/redis/keys"
-	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -65,9 +61,9 @@ func queueIsServedInOrder(t *testing.T, connect func(testing.TB) client) {
 	}
 	for i, w := range queue {
 		unlock(t, held[i])
-		held = append(held, w.got())
+		held = append(held, w.Got())
 		for _, behind := range queue[i+1:] {
-			expect.Equal(t, "those behind it wait", behind.waits(), true)
+			expect.Equal(t, "those behind it wait", behind.Waits(), true)
 		}
 	}
 	unlock(t, held[len(queue):]...)
@@ -86,9 +82,9 @@ func TestTheCallersOfAProcessGetPermitsInTheirOrderThroughItsDoor(t *testing.T) 
 	}
 	for i, w := range queue {
 		unlock(t, l)
-		l = w.got()
+		l = w.Got()
 		for _, behind := range queue[i+1:] {
-			expect.Equal(t, "those behind it wait", behind.waits(), true)
+			expect.Equal(t, "those behind it wait", behind.Waits(), true)
 		}
 	}
 	unlock(t, l)
@@ -134,10 +130,10 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 		}
 		f.awaitWaiters(5)
 		for _, w := range waiters {
-			w.leave()
-			<-w.done
-			if !errors.Is(w.err, ErrNotAcquired) || !errors.Is(w.err, context.Canceled) {
-				t.Errorf("the wait ended with %v", w.err)
+			w.Leave(nil)
+			<-w.Done
+			if !errors.Is(w.Err(), ErrNotAcquired) || !errors.Is(w.Err(), context.Canceled) {
+				t.Errorf("the wait ended with %v", w.Err())
 			}
 		}
 		f.awaitWaiters(0)
@@ -168,11 +164,11 @@ func TestAThousandThatGiveUpCostRedisNoMoreThanThoseInside(t *testing.T) {
 	redistest.Await(t, "the others wait at the door", func() bool { return f.lockers[0].permits.Doors.Waiting("a") == len(crowd)-inside })
 	f.awaitWaiters(inside)
 	for i := range crowd { // the last first, so that nobody takes the place of one inside
-		crowd[len(crowd)-1-i].leave()
+		crowd[len(crowd)-1-i].Leave(nil)
 	}
 	for _, w := range crowd {
-		if <-w.done; !errors.Is(w.err, ErrNotAcquired) {
-			t.Errorf("a caller that gave up got %v", w.err)
+		if <-w.Done; !errors.Is(w.Err(), ErrNotAcquired) {
+			t.Errorf("a caller that gave up got %v", w.Err())
 		}
 	}
 	f.awaitWaiters(0)
@@ -201,11 +197,11 @@ func TestWhileTheNumberOfPermitsChangesEachGoesByItsOwn(t *testing.T) {
 	f.awaitWaiters(2)
 	unlock(t, held[0])
 	expect.Equal(t, "holders, when the first in the queue wants fewer", len(f.info().Holders), 2)
-	expect.Equal(t, "the first waits", first.waits(), true)
-	expect.Equal(t, "the second waits", second.waits(), true)
+	expect.Equal(t, "the first waits", first.Waits(), true)
+	expect.Equal(t, "the second waits", second.Waits(), true)
 	unlock(t, held[1])
-	held[0] = first.got()
-	held[1] = second.got()
+	held[0] = first.Got()
+	held[1] = second.Got()
 	expect.Equal(t, "holders", len(f.info().Holders), 3)
 	unlock(t, held...)
 }
@@ -220,7 +216,7 @@ func TestRevokeTakesAllPermitsAndThoseThatWaitGetThem(t *testing.T) {
 		if err != nil || n != 2 {
 			t.Errorf("%d revoked, %v", n, err)
 		}
-		l := next.got()
+		l := next.Got()
 		for _, old := range held {
 			<-old.Context().Done()
 			if err := old.Unlock(t.Context()); !errors.Is(err, ErrRevoked) {
@@ -232,128 +228,6 @@ func TestRevokeTakesAllPermitsAndThoseThatWaitGetThem(t *testing.T) {
 		}
 		unlock(t, l)
 	})
-}
-
-func TestCloseEndsLeasesAndWaitsAndLeavesNothing(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone, 2, Config{}).listening()
-	k := f.lockers[1]
-	l, held := take(t, k), take(t, f.lockers[0])
-	var crowd []*waiter
-	for range 2 * k.permits.Doors.Width {
-		crowd = append(crowd, wait(t, k))
-	}
-	f.awaitWaiters(k.permits.Doors.Width)
-	for range 2 {
-		if err := k.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, w := range crowd {
-		<-w.done
-		expect.ErrorIs(t, w.err, ErrClosed)
-	}
-	expect.ErrorIs(t, context.Cause(l.Context()), ErrClosed)
-	expect.Equal(t, "holders", len(f.info().Holders), 1)
-	expect.Equal(t, "queue", f.info().Waiters, 0)
-	for _, err := range []error{
-		l.Extend(t.Context()), l.Unlock(t.Context()), k.SelfCheck(t.Context()),
-		k.Do(t.Context(), "a", func(context.Context, *Lease) error { return nil }),
-	} {
-		expect.ErrorIs(t, err, ErrClosed)
-	}
-	unlock(t, held)
-}
-
-func TestNilLockersEmptyNamesAndNilFunctionsAreErrors(t *testing.T) {
-	t.Parallel()
-	var k *Locker
-	if err := k.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := k.Lock(t.Context(), "a"); err == nil {
-		t.Error("a nil Locker locks")
-	}
-	f := newFleet(t, standalone, 1, Config{})
-	if _, err := f.lockers[0].Lock(t.Context(), ""); err == nil {
-		t.Error("an empty name is locked")
-	}
-	if err := f.lockers[0].Do(t.Context(), "a", nil); err == nil || !strings.Contains(err.Error(), "f is nil") {
-		t.Error(err)
-	}
-	var l *Lease
-	if l.Token() != "" || !l.TrustedUntil().IsZero() || l.Extend(t.Context()) == nil || l.Unlock(t.Context()) == nil || l.Context().Err() == nil {
-		t.Error("a nil Lease is one")
-	}
-}
-
-func TestEndedContextTakesNothing(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone, 1, Config{})
-	oops := errors.New("oops")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(oops)
-	for _, how := range []func(context.Context, string) (*Lease, error){f.lockers[0].Lock, f.lockers[0].TryLock} {
-		_, err := how(ctx, "a")
-		for _, want := range []error{ErrNotAcquired, context.Canceled, oops} {
-			expect.ErrorIs(t, err, want)
-		}
-	}
-	expect.Equal(t, "holders", len(f.info().Holders), 0)
-}
-
-func TestNewNamesEveryFieldThatIsOutOfRange(t *testing.T) {
-	t.Parallel()
-	_, err := New((*redis.Client)(nil), Config{
-		Prefix: "{", Instance: "a b", TTL: time.Millisecond, Watchdog: 2, MaxHold: time.Microsecond, RedisTimeout: -1,
-	})
-	for _, want := range []string{"rdb", "Prefix", "Permits", "Instance", "TTL", "Watchdog", "MaxHold", "RedisTimeout"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not name %s", err, want)
-		}
-	}
-	if _, err := New(shared.Client(t), Config{Permits: mostPermits + 1}); err == nil || !strings.Contains(err.Error(), "Config.Permits") {
-		t.Error(err)
-	}
-}
-
-func TestATokenNamesItsInstance(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone, 0, Config{})
-	for want, cfg := range map[string]Config{"shop-1": {Permits: 1, Instance: "shop-1"}, config.DefaultInstance(): {Permits: 1}} {
-		l, err := f.join(shared.Client(t), cfg).TryLock(t.Context(), want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		expect.Equal(t, "instance", keys.InstanceOf(l.Token()), want)
-	}
-}
-
-func TestHooksGetTheCallsThatAskAndUnlock(t *testing.T) {
-	t.Parallel()
-	var begun []string
-	var asked, refused, unlocked int
-	f := newFleet(t, standalone, 0, Config{})
-	k := f.join(shared.Client(t), Config{Permits: 1, Hooks: Hooks{
-		Begin: func(_ context.Context, call, _ string) func(error) {
-			begun = append(begun, call)
-			return nil
-		},
-		OnLock: func(_ string, _ time.Duration, err error) {
-			if asked++; err != nil {
-				refused++
-			}
-		},
-		OnUnlock: func(string, time.Duration, error) { unlocked++ },
-	}})
-	err := k.Do(t.Context(), "a", func(ctx context.Context, _ *Lease) error {
-		_, err := k.TryLock(ctx, "a")
-		expect.ErrorIs(t, err, ErrNotAcquired)
-		return nil
-	})
-	if err != nil || asked != 2 || refused != 1 || unlocked != 1 || !slices.Equal(begun, []string{"Lock", "TryLock"}) {
-		t.Errorf("%v; %v, %d asked, %d refused, %d unlocked", err, begun, asked, refused, unlocked)
-	}
 }
 
 func TestTheQueueIsServedUnderSentinel(t *testing.T) {

@@ -26,6 +26,8 @@ type Doors struct {
 
 // door is there while somebody is inside or waits. It is guarded by the mutex of Doors.
 type door struct {
+	of      *Doors
+	name    string
 	inside  int
 	passes  int  // how often the lock was handed on here since it was got from Redis
 	shut    bool // somebody has to queue, as far as is known
@@ -39,16 +41,13 @@ type door struct {
 type Guest struct {
 	Claim Claim // the caller's
 
-	doors   *Doors
 	door    *door
-	name    string
 	came    time.Time
 	leaves  time.Time     // at the latest; zero: never
 	inside  bool          // guarded by the mutex of Doors
 	gone    bool          // it did not wait until it was let in; guarded by the same
 	in      chan struct{} // closed when it may go in; nil: it may have done so at once
-	handed  bool          // it went in with the lock in its hands; else it has to ask Redis
-	grant   Grant         // that lock
+	grant   *Grant        // what it was handed as it went in; nil: it has to ask Redis
 	arrived int64         // when it came by the server's clock, in µs; 0: that was not known when it went in
 	placed  bool          // it has a place in Redis: later answers are to heartbeats; guarded by the same mutex
 }
@@ -71,14 +70,14 @@ func (g *Guest) Enter(ctx, ending context.Context, ds *Doors, name string) error
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	switch {
-	case g.handed:
+	case g.grant != nil:
 		return nil
 	case g.inside:
 		g.leaveLocked()
 	default:
 		g.gone = true
 		g.door.waiting = slices.DeleteFunc(g.door.waiting, func(other *Guest) bool { return other == g })
-		g.door.admitLocked(ds, name)
+		g.door.admitLocked()
 	}
 	return err
 }
@@ -89,7 +88,7 @@ func (g *Guest) knock(ctx context.Context, ds *Doors, name string) {
 	g.atLocked(ds, name)
 	g.leaves, _ = ctx.Deadline()
 	g.door.waiting = append(g.door.waiting, g)
-	if g.door.admitLocked(ds, name); !g.inside {
+	if g.door.admitLocked(); !g.inside {
 		g.in = make(chan struct{})
 	}
 }
@@ -111,38 +110,38 @@ func (g *Guest) atLocked(ds *Doors, name string) {
 		if ds.byName == nil {
 			ds.byName = make(map[string]*door)
 		}
-		d = new(door)
+		d = &door{of: ds, name: name}
 		d.waiting = d.begins[:0]
 		ds.byName[name] = d
 	}
-	g.doors, g.door, g.name, g.came = ds, d, name, time.Now()
+	g.door, g.came = d, time.Now()
 }
 
 // admitLocked lets callers in while there is room for them.
-func (d *door) admitLocked(ds *Doors, name string) {
+func (d *door) admitLocked() {
 	for len(d.waiting) > 0 {
-		free := d.inside == 0 || ds.Shared && !d.shut
-		if !free && d.inside >= ds.Width {
+		free := d.inside == 0 || d.of.Shared && !d.shut
+		if !free && d.inside >= d.of.Width {
 			break
 		}
-		next := d.nextLocked(ds, name, free)
+		next := d.nextLocked(free)
 		if next == nil {
 			break
 		}
 		d.letInLocked(next)
 	}
 	if d.inside+len(d.waiting) == 0 {
-		delete(ds.byName, name)
+		delete(d.of.byName, d.name)
 	}
 }
 
 // nextLocked is the first that has enough time left to make use of a grant that comes later, or of a lock that may be
 // free; nil: there is none. When nobody is inside, somebody has to ask.
-func (d *door) nextLocked(ds *Doors, name string, free bool) *Guest {
+func (d *door) nextLocked(free bool) *Guest {
 	var then time.Time // when it has to be there; it is seldom looked at
 	for _, g := range d.waiting {
 		if !g.leaves.IsZero() && then.IsZero() {
-			needs := ds.RoundTrip(name)
+			needs := d.of.RoundTrip(d.name)
 			if !free {
 				needs = margin(needs)
 			}
@@ -202,8 +201,8 @@ func (g *Guest) Answered(sent time.Time, server int64) {
 	if g.door == nil || server == 0 {
 		return
 	}
-	g.doors.mu.Lock()
-	defer g.doors.mu.Unlock()
+	g.door.of.mu.Lock()
+	defer g.door.of.mu.Unlock()
 	g.door.shut = true
 	if g.door.clock.learn(sent, time.Now(), server) {
 		g.door.last = 0
@@ -219,10 +218,10 @@ func (g *Guest) Granted() {
 	if g.door == nil {
 		return
 	}
-	g.doors.mu.Lock()
-	defer g.doors.mu.Unlock()
+	g.door.of.mu.Lock()
+	defer g.door.of.mu.Unlock()
 	g.door.shut = false
-	g.door.admitLocked(g.doors, g.name)
+	g.door.admitLocked()
 }
 
 // Leave says that the caller does not queue in Redis any more, or does not have the lock that others are to ask for only then.
@@ -230,13 +229,13 @@ func (g *Guest) Leave() {
 	if g.door == nil {
 		return
 	}
-	g.doors.mu.Lock()
-	defer g.doors.mu.Unlock()
+	g.door.of.mu.Lock()
+	defer g.door.of.mu.Unlock()
 	g.leaveLocked()
 }
 
 func (g *Guest) leaveLocked() {
 	g.door.inside--
 	g.door.passes = 0
-	g.door.admitLocked(g.doors, g.name)
+	g.door.admitLocked()
 }

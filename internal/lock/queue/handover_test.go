@@ -16,12 +16,12 @@ func TestTheNextIsHandedTheLockInsteadOfWhoHasIt(t *testing.T) {
 			t.Fatal("it has not left")
 		}
 		e.entered(callers, 0, 2)
-		if got, handed := next.Handed(); !handed || got.Fence != 7 {
-			t.Errorf("it was handed %+v, %v", got, handed)
+		if got := next.Handed(); got == nil || got.Fence != 7 {
+			t.Errorf("it was handed %+v", got)
 		}
 		callers[2].leave()
 		e.entered(callers, 0, 2, 3)
-		if _, handed := callers[3].guest.Handed(); handed {
+		if callers[3].guest.Handed() != nil {
 			t.Error("it was handed what it has to ask for")
 		}
 		callers[3].leave()
@@ -54,7 +54,7 @@ func TestWhoIsHandedTheLockAsItLeavesHasIt(t *testing.T) {
 		inside, next := e.come(0), e.come(0)
 		e.mu.Lock()
 		next.stop() // it waits for the mutex
-		next.guest.grant, next.guest.handed = Grant{Fence: 7}, true
+		next.guest.grant = &Grant{Fence: 7}
 		inside.guest.door.inside--
 		inside.guest.door.letInLocked(&next.guest)
 		e.mu.Unlock()
