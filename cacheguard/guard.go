@@ -77,6 +77,9 @@ type Guard struct {
 	warming       atomic.Int64 // calls of Warm
 	hottest       *hottest.Keys
 	bypass        *bypass.Switch
+	slowParts     atomic.Int64  // of the keyspace
+	hedged        atomic.Uint64 // loads beside Redis, ever,
+	hedgesWon     atomic.Uint64 // and calls that one answered
 	written       atomic.Uint64 // bytes of entries that loads stored, ever
 	dropping      atomic.Bool   // a value that is too large to be read is being removed
 	inbox         *wake.Inbox

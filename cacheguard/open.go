@@ -69,7 +69,9 @@ func (g *Guard) connect(closeOwn func() error) {
 	g.serverClocks = serverclock.New(serverclock.Servers{
 		Parts: g.breakers.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.Stepped,
 	})
+	g.breakers.Watch(g.loaders.cost.Average, g.onSlow)
 	g.link = link.New(g.rdb, g.cfg.RedisTimeout, g.breakers)
+	g.link.LateAfter = g.lateAfter
 	inbox, leaveInbox := wake.Open(g.rdb, g.cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(g.rdb, g.cfg.RedisTimeout)
 	g.inbox, g.keeper = inbox, keeper

@@ -24,6 +24,9 @@ const (
 
 	// keepIdle is how long an instance keeps a permit that it has no load for.
 	keepIdle = 5 * time.Millisecond
+
+	// keepSlow is that while Redis is so slow that asking for one takes longer than a load.
+	keepSlow = time.Second
 )
 
 // Fleet hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's lifecycle.

@@ -129,6 +129,19 @@ func (l *Loads) Try(ctx context.Context, n Need) Slot {
 	return s
 }
 
+// AtHand is Try without a round trip: it finds only permits that the instance has.
+func (l *Loads) AtHand(n Need) Slot {
+	s := l.try(n)
+	if l.Fleet == nil || s.right != ofOwn {
+		return s
+	}
+	if s.permit = l.Fleet.try(); s.permit == nil {
+		l.Free(s)
+		return Slot{}
+	}
+	return s
+}
+
 func (l *Loads) try(n Need) Slot {
 	if l.nothing(n) {
 		return Slot{right: ofOther}

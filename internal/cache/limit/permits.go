@@ -89,7 +89,11 @@ func (f *Fleet) tidyLater() {
 		return
 	}
 	f.tidying = f.Background(func() { // stop: keepIdle, or f.stop
-		timer := time.NewTimer(keepIdle)
+		idle := keepIdle
+		if f.Breaker.IsSlow() {
+			idle = keepSlow
+		}
+		timer := time.NewTimer(idle)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
