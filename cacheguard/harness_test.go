@@ -122,6 +122,7 @@ func newGuard(t *testing.T, rdb Redis, cfg Config) *Guard {
 	t.Helper()
 	config.SetDefault(&cfg.RedisTimeout, bearing)
 	config.SetDefault(&cfg.LeaseTTL, bearing)
+	config.SetDefault(&cfg.HedgeAfter, off)
 	g, err := New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
