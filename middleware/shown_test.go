@@ -47,6 +47,7 @@ func TestTheOperatorSeesHowPagesWereAnswered(t *testing.T) {
 		w.Header().Set("Cache-Control", "max-age=60")
 		_, _ = w.Write([]byte("page"))
 	}))
+	look(t, cache) // what is asked before anybody looks is not counted
 	redistest.Await(t, "a page is a hit", func() bool {
 		site.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://shop/", nil))
 		s, _ := look(t, cache)
