@@ -62,6 +62,7 @@ func TestTheOperatorSeesHowPagesWereAnswered(t *testing.T) {
 func TestTheOperatorSeesEveryAnswer(t *testing.T) {
 	t.Parallel()
 	cache := newCache(t, Config{Limits: Limits{URL: 10}})
+	look(t, cache)
 	cache.Handler(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://shop/a-long-one", nil))
 	s, page := look(t, cache)
 	expect.Equal(t, "refused", s.Answers["refused"], 1)
