@@ -244,10 +244,6 @@ func (c *Config) identity() canonical.Settings {
 }
 
 func (c *Config) rules() *rules.Settings {
-	targets := []string{"CDN-Cache-Control"}
-	if c.Target != "" {
-		targets = []string{c.Target, "CDN-Cache-Control"}
-	}
 	grace := time.Duration(0)
 	if c.StaleIfError == 0 {
 		grace = defaultGrace
@@ -255,6 +251,6 @@ func (c *Config) rules() *rules.Settings {
 	return &rules.Settings{
 		DefaultTTL: c.DefaultTTL, Heuristic: c.Heuristic, KeepFor: c.KeepFor, StaleIfError: max(c.StaleIfError, 0), Grace: grace,
 		StaleWhile: max(c.StaleWhile, 0), Override: c.Override,
-		StatusTTL: c.StatusTTL, StoreErrors: c.StoreErrors, StoreSetCookie: c.StoreSetCookie, Targets: targets,
+		StatusTTL: c.StatusTTL, StoreErrors: c.StoreErrors, StoreSetCookie: c.StoreSetCookie, Targets: rules.Names([]string{c.Target, "CDN-Cache-Control"}),
 	}
 }

@@ -9,17 +9,14 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
-	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/sliced"
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
-// sendSliced answers from the slices of a page. The rules of net/http for ranges are right for it too. It reports whether the answer has to
-// start over.
+// sendSliced answers from the slices of a page. It reports whether the answer has to start over.
 func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
-	ranged := x.wantsRange()
-	several := ranged && strings.Contains(x.r.Header.Get("Range"), ",")
+	several := x.wantsRange() && strings.Contains(x.r.Header.Get("Range"), ",")
 	switch {
 	case x.want.OnlyIfCached && (several || x.cache.cfg.SliceBytes == 0):
 		x.fail(http.StatusGatewayTimeout, "only-if-cached")
@@ -32,7 +29,10 @@ func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 		return false
 	}
 	now, head := x.now(), got.rec
-	body := &sliced.Body{Page: l.slices(head), OnlyCached: x.want.OnlyIfCached}
+	page := &sliced.Page{
+		Store: x.cache.slices, Head: head, Key: l.key, Client: x.r, Front: x.front, Handler: x.next, Ask: l.backgroundRequest,
+	}
+	body := &sliced.Body{Page: page, OnlyCached: x.want.OnlyIfCached}
 	w := &writer.Late{Client: x.w, Fields: x.w.Header().Clone()}
 	w.Before = func(status int) {
 		x.addStatus(x.describeSliced(l, got, body, now))
@@ -44,12 +44,7 @@ func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 	if rules.Conditional(x.r) && rules.Unchanged(x.r, head.Get) {
 		writer.NotModified(w)
 	} else {
-		r := &http.Request{Method: x.r.Method, Header: make(http.Header)}
-		if ranged {
-			r.Header["Range"], r.Header["If-Range"] = x.r.Header["Range"], x.r.Header["If-Range"]
-		}
-		modified, _ := rules.ParseDate(head.Get("Last-Modified"), now)
-		http.ServeContent(w, r, "", modified, body)
+		x.sendContent(w, head, body)
 	}
 	if body.Err != nil {
 		return x.breakOff(l, w, body)
@@ -99,11 +94,4 @@ func (x *exchange) describeSliced(l *lookup, got found, body *sliced.Body, now t
 		f.Detail = "redis"
 	}
 	return x.cache.cfg.Name + f.String()
-}
-
-// slices is the page in slices that has the record as its header.
-func (l *lookup) slices(head *record.Record) *sliced.Page {
-	return &sliced.Page{
-		Store: l.x.cache.slices, Head: head, Key: l.key, Client: l.x.r, Front: l.x.front, Handler: l.x.next, Ask: l.backgroundRequest,
-	}
 }

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -30,9 +31,8 @@ func (x *exchange) sendStored(l *lookup, got found) {
 		writer.NotModified(x.w)
 		x.res.Status = http.StatusNotModified
 	case x.wantsRange() && len(trailer) == 0:
-		modified, _ := rules.ParseDate(rec.Get("Last-Modified"), now)
 		w := &writer.PassThrough{ResponseWriter: x.w, Before: func(int) {}}
-		http.ServeContent(w, rules.WithoutConditions(x.r), "", modified, bytes.NewReader(rec.Body))
+		x.sendContent(w, rec, bytes.NewReader(rec.Body))
 		x.res.Status = w.Status
 	default:
 		x.write(rec, trailer)
@@ -57,6 +57,16 @@ func (x *exchange) describe(l *lookup, got found, now time.Time) string {
 		return x.cache.hits.Of(left)
 	}
 	return x.cache.cfg.Name + f.String()
+}
+
+// sendContent sends a body, or the range of it that the client wants. The rules of net/http for ranges are right; conditions have been evaluated.
+func (x *exchange) sendContent(w http.ResponseWriter, rec *record.Record, body io.ReadSeeker) {
+	r := &http.Request{Method: x.r.Method, Header: make(http.Header)}
+	if x.wantsRange() {
+		r.Header["Range"], r.Header["If-Range"] = x.r.Header["Range"], x.r.Header["If-Range"]
+	}
+	modified, _ := rules.ParseDate(rec.Get("Last-Modified"), x.now())
+	http.ServeContent(w, r, "", modified, body)
 }
 
 func (x *exchange) wantsRange() bool {

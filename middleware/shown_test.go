@@ -47,6 +47,7 @@ func TestTheOperatorSeesHowPagesWereAnswered(t *testing.T) {
 		w.Header().Set("Cache-Control", "max-age=60")
 		_, _ = w.Write([]byte("page"))
 	}))
+	look(t, cache) // what is asked before anybody looks is not counted
 	redistest.Await(t, "a page is a hit", func() bool {
 		site.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://shop/", nil))
 		s, _ := look(t, cache)
@@ -61,6 +62,7 @@ func TestTheOperatorSeesHowPagesWereAnswered(t *testing.T) {
 func TestTheOperatorSeesEveryAnswer(t *testing.T) {
 	t.Parallel()
 	cache := newCache(t, Config{Limits: Limits{URL: 10}})
+	look(t, cache)
 	cache.Handler(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://shop/a-long-one", nil))
 	s, page := look(t, cache)
 	expect.Equal(t, "refused", s.Answers["refused"], 1)
