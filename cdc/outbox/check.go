@@ -91,7 +91,7 @@ func (f *Feed) look(ctx context.Context) (map[string]*noted, error) {
 	for _, name := range f.engine.Tables.Names() {
 		all[name] = &noted{refused: make(map[string]string)}
 	}
-	triggers, types := eachTriggers[f.cfg.Dialect], "SELECT table_name, column_name, data_type, ordinal_position, column_type FROM information_schema.columns WHERE table_schema = DATABASE() ORDER BY 1, 4"
+	triggers, types := eachTriggers[f.cfg.Dialect], "SELECT table_name, column_name, data_type, ordinal_position, column_type FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name IN ("+f.names()+") ORDER BY 1, 4"
 	if f.cfg.Dialect == PostgreSQL {
 		triggers, types = treeOf(f.engine.Tables.Names()), typesOf(f.engine.Tables.Names())
 	}
@@ -125,6 +125,15 @@ func (f *Feed) look(ctx context.Context) (map[string]*noted, error) {
 	return all, nil
 }
 
+// names are the names of the mapped tables, as SQL.
+func (f *Feed) names() string {
+	var all []string
+	for _, name := range f.engine.Tables.Names() {
+		all = append(all, f.cfg.Dialect.text(name))
+	}
+	return strings.Join(all, ", ")
+}
+
 // form adds to the shape.
 func (n *noted) form(texts ...string) {
 	sum := fnv.New64a()
@@ -132,7 +141,7 @@ func (n *noted) form(texts ...string) {
 	n.shape = strconv.FormatUint(sum.Sum64(), 36)
 }
 
-// eachTriggers has the triggers of a database: their names, tables and texts, and what changes when they, or the table, are made anew.
+// eachTriggers has the triggers of a database: their names, tables and texts, and what is different when they, or the table, were dropped and created.
 var eachTriggers = map[Dialect]string{
 	MySQL: "SELECT trigger_name, event_object_table, action_statement, concat(coalesce(g.created, ''), ' ', coalesce(t.create_time, '')) FROM information_schema.triggers g " +
 		"LEFT JOIN information_schema.tables t ON t.table_schema = event_object_schema AND t.table_name = event_object_table WHERE trigger_schema = DATABASE() ORDER BY 1",

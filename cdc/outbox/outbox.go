@@ -85,7 +85,7 @@ func New(db *sql.DB, cfg Config) (*Feed, error) {
 	config.SetDefault(&cfg.MaxRows, 1_000_000)
 	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
 	f := &Feed{db: db, cfg: cfg, size: batch, every: countEvery, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger}}
-	f.of, f.notes = mapped(cfg.Dialect, tables.Names()), engine.Notes{Guards: cfg.Guards, Name: "outbox"}
+	f.of, f.notes = f.mapped(), engine.Notes{Guards: cfg.Guards, Name: "outbox"}
 	return f, nil
 }
 

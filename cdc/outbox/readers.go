@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
-// Each feed says in the outbox which tables it reads: by a row for each, with the op reading, whose cache it is for as old_row, what the database has of the table (noted.shape) as
+// Each feed says in the outbox which tables it reads: by a row for each, with the op reading, the name of its cache as old_row, what the database has of the table (noted.shape) as
 // new_row, and when that was said last as at_ms. It says so before it reads anything, and again at each look. Two things are found by that. A row of the outbox is read once,
 // so two services that map the same table take each other's rows. And what changes values without a row in the outbox changes the shape.
 const reading = "reading"

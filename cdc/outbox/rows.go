@@ -263,12 +263,8 @@ func (f *Feed) compact(ctx context.Context) error {
 }
 
 // mapped is the SQL condition for rows about the tables, and for the row that stands for all tables.
-func mapped(d Dialect, tables []string) string {
-	names := []string{text(everything)}
-	for _, name := range tables {
-		names = append(names, d.text(name))
-	}
-	return "op <> " + text(reading) + " AND tbl IN (" + strings.Join(names, ", ") + ")"
+func (f *Feed) mapped() string {
+	return "op <> " + text(reading) + " AND tbl IN (" + text(everything) + ", " + f.names() + ")"
 }
 
 // join puts SQL together, of names and numbers that the package has made.

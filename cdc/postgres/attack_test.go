@@ -227,7 +227,7 @@ func TestSettingsOfARoleStopNothing(t *testing.T) {
 // TestATransactionThatWasOpenWhenItsTableWasPublishedIsNotMissed has a table that a new version maps. The log does not have what was written before it was published.
 func TestATransactionThatWasOpenWhenItsTableWasPublishedIsNotMissed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, startServer(t).Address) // whose transactions are those of this test
+	w := newWorld(t, startServer(t).Address) // which has no other transactions
 	w.exec("CREATE TABLE notes (id bigint PRIMARY KEY, product bigint); ALTER PUBLICATION shop SET TABLE notes")
 	old, stop := w.run(w.config(feedtest.Notes("public.notes", w.Products)))
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")

@@ -135,7 +135,7 @@ func drawn(t *testing.T, mistake func(string) string, rounds int) {
 		return err
 	}
 	s.Keys = func(query string) ([]string, error) {
-		rows, err := w.pool.Query(t.Context(), query)
+		rows, err := w.pool.Query(t.Context(), query, pgx.QueryExecModeExec) // connections remember the columns of other queries
 		if err != nil {
 			return nil, err
 		}
