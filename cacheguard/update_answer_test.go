@@ -105,7 +105,7 @@ func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
 	go func() { // owner: the test; ends with the rule
 		<-rule.Hit()
 		_, _ = locks.Revoke(context.Background(), "k") // the error of Update tells
-		<-time.After(3 * time.Second)                              // three leases
+		<-time.After(3 * time.Second)                  // three leases
 		rule.Release()
 	}()
 	err := f.guards[0].Update(context.Background(), "k", func(context.Context) error { panic("written") })

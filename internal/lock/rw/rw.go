@@ -11,9 +11,10 @@ import (
 	"github.com/cacheguard/go/internal/run/config"
 )
 
+// How many writers of a process may queue for a lock in Redis, the next one and some in case that one leaves, and how many impatient readers.
 const (
-	WritersWidth = 4  // how many writers of a process may queue for a lock in Redis: the next one, and some in case that one leaves
-	ReadersWidth = 64 // how many impatient readers of a process may do so
+	WritersWidth = 4
+	ReadersWidth = 64
 )
 
 // Locker hands out read-write locks.
