@@ -12,7 +12,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/link"
-	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // readFirst is how far away Redis is at most if a load reads before it asks for its lease.
@@ -163,9 +162,9 @@ func (r *rebuild) recall(err error) {
 }
 
 // tooLate gives back a lease that may have been granted after its flight stopped waiting for the reply.
-func (r *rebuild) tooLate(cmd *script.Reply, err error) {
+func (r *rebuild) tooLate(reply link.Reply, err error) {
 	if err == nil {
-		got, unclear := protocol.ParseAcquired(cmd)
+		got, unclear := protocol.ParseAcquired(reply.Cmd)
 		if unclear == nil && got.Status != protocol.Granted {
 			return
 		}

@@ -31,5 +31,9 @@
 //
 // TRUNCATE, and other statements about a mapped table, such as ALTER TABLE, invalidate its Kinds whole. So do rows without the names of their columns
 // (binlog_row_metadata). A session that writes statements instead of rows (binlog_format = STATEMENT) has all Kinds invalidated whole by each of
-// its writes, and so has XA COMMIT. Rows that a foreign key's cascade changes are not in the log: name them in the Changed of the parent, or by a tag of it. After RESET MASTER, call InvalidateAll: the new log has the names of the old one.
+// its writes, and so has XA COMMIT. Rows that a foreign key's cascade changes are not in the log: name them in the Changed of the parent, or by a tag of it.
+//
+// A log that was begun anew, as by RESET MASTER, has the names of the old one. So the position has the second when its file was begun, too, and the reader compares once a second whether the log is shorter than
+// it was. A server that leaves changes out of its log (log_bin off, binlog_do_db, binlog_ignore_db, a replica without log_slave_updates) is refused, and the position given up. Nobody sees what is written with
+// sql_log_bin = 0, or while the log is off and no instance runs: call InvalidateAll.
 package mysql

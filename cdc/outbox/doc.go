@@ -12,8 +12,8 @@
 //
 // # Protocol
 //
-// A trigger fails no write that would succeed without it. On PostgreSQL its function has the rights of whoever made it, and finds the outbox by its schema; on MySQL, what cannot be noted is
-// noted as a TRUNCATE.
+// A trigger fails no write that would succeed without it, as long as the outbox is there. On PostgreSQL its function has the rights of whoever made it, and finds the outbox by its schema; what cannot be
+// noted, as a column was renamed, is noted as a TRUNCATE, and so it is on MySQL.
 //
 //  1. A write fires a trigger, which adds a row to the outbox, in the same transaction: with the columns that were named, before the change and after it. If
 //     the transaction is rolled back, so is that row.
@@ -31,13 +31,18 @@
 // If the outbox has more than MaxRows of the mapped tables, one row takes their place that stands for everything: the kinds are
 // invalidated whole. That needs no Redis, so an outage does not fill the database.
 //
+// Each instance says every five seconds, by a row of the outbox for each mapped table, for which cache it reads, and what the database has of the table: its columns, partitions and triggers. The cache has a
+// name in its Redis (PREFIX:cdc:{outbox}). If the table is another one than the cache's feeds have said last, or another cache's feed has taken rows, the Kinds of the table are invalidated whole. CatchUp
+// waits until an instance has looked at the tables as they are.
+//
 // # What triggers do not see
 //
 //   - MySQL: TRUNCATE, and what foreign keys cascade. SQLite: a row that INSERT OR REPLACE removes, unless recursive_triggers is on.
-//   - PostgreSQL: TRUNCATE of a partition, and rows of a child, that were added after the triggers were made; SelfCheck names them. A partition that is attached, detached or dropped. Tables
+//   - PostgreSQL: TRUNCATE of a partition, and rows of a child, that were added after the triggers were made; SelfCheck names them. Tables
 //     whose triggers are disabled; but session_replication_role = replica does not disable them.
-//   - A table that takes the place of another, as SQLite's rebuild of a table does, until it has triggers again. Each instance looks every five seconds, and invalidates its
-//     Kinds whole meanwhile.
+//   - A table that takes the place of another, as SQLite's rebuild of a table does, until it has triggers again, and ALTER TABLE. Each instance looks every five seconds, and invalidates its
+//     Kinds whole at each look while triggers are missing, and once if something is different. On MySQL and MariaDB, what is undone between two looks is not seen.
+//   - Writes after the outbox was dropped fail: drop the triggers first.
 //   - Values that the triggers' JSON does not have as a query returns them: PostgreSQL's and MySQL's bytes, times and floating-point numbers, and char(n). They are refused: a row whose keys are made of
 //     them invalidates the Kinds of its table whole, and SelfCheck names the column. SQLite has bytes; its numbers with a fraction are read as their text.
 package outbox

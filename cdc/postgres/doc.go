@@ -34,10 +34,15 @@
 //
 // If the publication changes, or a mapped table is dropped and created again, changes may be left out of the log without a sign. The reader compares what the catalogue has of the
 // tree of each mapped table, which are its partitions and children at any depth, and of all that publishes them: once a second, and whenever CatchUp asks (by a message in the log, from PostgreSQL 14 on).
-// Then it gives the slot up, and begins again; if no instance runs at that time, nobody notices. A partition or child that comes or goes has the Kinds of its table invalidated whole.
+// Then it gives the slot up, and begins again. A partition or child that comes or goes, a name or a column that is another one has the Kinds of its table invalidated whole: the log has no rows of
+// ALTER COLUMN … TYPE … USING, or of columns that swap names.
 //
-// The slot does not say whose cache was invalidated before its position. So the position is noted in the Redis of each Guard (PREFIX:cdc:{SLOT}) before PostgreSQL is told: with the server, the
-// database, the publication and the tables. A slot that is beyond the note was read by somebody else.
+// The slot does not say whose cache was invalidated before its position. So the position is noted in the Redis of each Guard (PREFIX:cdc:{SLOT}) before PostgreSQL is told: with the server, its
+// timeline, the database, the publication, the tables, and a sum of what the catalogue had of each. A slot that is beyond the note was read by somebody else, or another server was promoted; a note that is
+// beyond the end of the log says that a backup was put back; and another sum says that something has changed while no instance ran. All kinds are invalidated whole then, or those of a table whose shape it was.
+//
+// Rows that were written before their table was published are not in the log, even if their transaction commits later. So when a new version maps a table, its Kinds are invalidated whole once more
+// when the transactions have ended that ran then.
 //
 // PostgreSQL keeps its log from the oldest open transaction on, too, though the feed is not behind (Stats.HeldBy). MaxRetained counts all of it. No slot can be made before that transaction
 // ends, so the kinds are invalidated whole at each attempt, which takes ten seconds.

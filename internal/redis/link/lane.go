@@ -16,9 +16,9 @@ const maxFlying = 32
 
 // queue is what waits to be sent. Its methods are called with the lane's mutex held.
 type queue interface {
-	// take returns the next parcel, of requests that somebody waits for; nil if there is none. Of the first rank only:
+	// take returns the next parcel, of requests that somebody waits for; nil if there is none. Of what is urgent only:
 	// while the breaker is open. An answer takes about trip; idle: nothing is in flight.
-	take(firstRankOnly bool, trip time.Duration, idle bool) parcel
+	take(urgentOnly bool, trip time.Duration, idle bool) parcel
 	// drain takes out what take(true) would leave, or everything.
 	drain(everything bool) []parcel
 	// full reports whether a whole parcel waits already.

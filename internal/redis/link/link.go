@@ -3,7 +3,6 @@ package link
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -109,10 +108,6 @@ func (l *Link) Shortest(key string) time.Duration {
 	lane.mu.Lock()
 	defer lane.mu.Unlock()
 	return lane.trip.shortest()
-}
-
-func noAnswer(within time.Duration) error {
-	return fmt.Errorf("no answer within %v: %w", within.Round(time.Millisecond), ErrTimeout)
 }
 
 // BytesRead is how many bytes of values were read, ever.

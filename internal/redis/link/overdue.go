@@ -1,6 +1,7 @@
 package link
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -117,4 +118,8 @@ func (l *lane) stopAlarm() {
 	if l.alarm != nil {
 		l.alarm.Stop()
 	}
+}
+
+func noAnswer(within time.Duration) error {
+	return fmt.Errorf("no answer within %v: %w", within.Round(time.Millisecond), ErrTimeout)
 }

@@ -157,8 +157,8 @@ func (q *readQueue) empty() bool { return len(q.groups) == 0 }
 func (q *readQueue) full() bool  { return len(q.groups) > 0 && len(q.groups[0].all) >= maxReads }
 
 // take leaves out what nobody waits for.
-func (q *readQueue) take(firstRankOnly bool, _ time.Duration, _ bool) parcel {
-	for len(q.groups) > 0 && !firstRankOnly {
+func (q *readQueue) take(urgentOnly bool, _ time.Duration, _ bool) parcel {
+	for len(q.groups) > 0 && !urgentOnly {
 		g := q.popLocked()
 		kept := g.all[:0]
 		for _, read := range g.all {
@@ -279,4 +279,34 @@ func (g *reads) fail(err error) {
 		g.end = ErrClosed
 	}
 	g.answered.Done()
+}
+
+// Question is a key to be read, and others to be read beside it.
+type Question struct {
+	Key    string
+	Beside []string
+}
+
+// AskAll is Ask for many keys, which takes each lane once, and not once for each key. A Read is nil if the Link is closed.
+func (l *Link) AskAll(ctx context.Context, questions []Question) []*Read {
+	all, room := make([]*Read, len(questions)), &slab.Slab[Read]{Left: len(questions)}
+	var at *lane
+	for i, q := range questions {
+		if next := l.reads[l.breakers.Part(q.Key)]; next != at {
+			at.leave()
+			at = next
+			at.mu.Lock()
+		}
+		all[i], _ = at.joinLocked(ctx, q.Key, q.Beside, room) // refuses when it is closed only: nil
+	}
+	at.leave()
+	return all
+}
+
+// leave gives the mutex of a lane back, if there is one, and has what was queued sent.
+func (l *lane) leave() {
+	if l != nil {
+		l.dispatchLocked()
+		l.mu.Unlock()
+	}
 }

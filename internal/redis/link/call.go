@@ -20,6 +20,7 @@ type Rank int
 // The ranks, first come first served within each.
 const (
 	EndsWork  Rank = iota // what ends work under way. It is sent also while the breaker is open.
+	Renews                // what keeps a lease. It is sent then, too.
 	HoldsSlot             // of a caller that holds what others wait for
 	Ordinary
 	ranks
@@ -27,15 +28,17 @@ const (
 
 // Call is one run of a script.
 type Call struct {
-	Script *script.Call
-	Rank   Rank
-	Size   int    // of its arguments in bytes, if they are large
-	Trail  *Trail // notes each time that it is sent, and refuses it when it is closed; nil: nobody wants to know
-	Single bool   // it is sent once, also if that fails
+	Script   *script.Call
+	Rank     Rank
+	Size     int    // of its arguments in bytes, if they are large
+	Trail    *Trail // notes each time that it is sent, and refuses it when it is closed; nil: nobody wants to know
+	Single   bool   // it is sent once, also if that fails
+	Replicas int    // that have to acknowledge what it writes, if it goes apart
 
-	// Late, if not nil, is called when the script may have run although its caller was told otherwise, or had walked away:
-	// with the reply, or with an error that does not say. On a goroutine of the Link's; it must not block.
-	Late func(*redis.Cmd, error)
+	// Told, if not nil, has the answer. Late, if not nil, is called when the script may have run although the answer was
+	// another, or its caller had walked away: with the reply, or with an error that does not say. Both are called on
+	// goroutines of the Link's, and must not block.
+	Told, Late func(Reply, error)
 
 	// Waiters, if not nil, are told once if the answer is late, unless nobody waits for it any more.
 	Waiters Waiters
@@ -44,50 +47,10 @@ type Call struct {
 // Waiters want to know when an answer is late. Late must not block.
 type Waiters interface{ Late() }
 
-// Do runs the call. The error is the context's, ErrClosed, ErrTimeout, breaker.ErrOpen, or what the client said, which the
-// command has as well.
-func (l *Link) Do(ctx context.Context, key string, c *Call) (*redis.Cmd, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	lane := l.calls[l.breakers.Part(key)]
-	reply, err := lane.call(ctx, *c)
-	return reply.Cmd, err
-}
-
 // Reply is what Redis says.
 type Reply struct {
 	*redis.Cmd
 	Sent time.Time // before the call was written
-}
-
-// call makes a worker run the call.
-func (l *lane) call(ctx context.Context, c Call) (Reply, error) {
-	q := newCall(ctx, l, c)
-	if err := l.enqueue(q); err != nil {
-		return Reply{}, err
-	}
-	return q.wait()
-}
-
-// newCall is a call that its caller will wait for.
-func newCall(ctx context.Context, l *lane, c Call) *queuedCall {
-	q := &queuedCall{Call: c, lane: l, ctx: ctx, done: make(chan struct{}), waited: true}
-	q.leaves, _ = ctx.Deadline()
-	return q
-}
-
-// wait waits for the answer.
-func (c *queuedCall) wait() (Reply, error) {
-	select {
-	case <-c.done:
-	case <-c.ctx.Done():
-		if c.walkAway() {
-			return Reply{}, context.Cause(c.ctx)
-		}
-		<-c.done
-	}
-	return c.reply, c.err
 }
 
 // queuedCall is a call that is queued or in flight.
@@ -113,59 +76,32 @@ type queuedCall struct {
 	done  chan struct{}
 }
 
-// enqueue queues calls of the lane.
-func (l *lane) enqueue(all ...*queuedCall) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return ErrClosed
-	}
-	for _, c := range all {
-		l.arrived++
-		if c.Waiters != nil {
-			c.asked = l.asksLocked()
-		}
-		l.queue.(*callQueue).add(c)
-	}
-	l.dispatchLocked()
-	return nil
-}
-
-// walkAway reports whether the caller may: not if the answer is there.
-func (c *queuedCall) walkAway() bool {
-	c.lane.mu.Lock()
-	if c.answered {
-		c.lane.mu.Unlock()
-		return false
-	}
-	c.waited = false
-	if c.queued {
-		c.lane.queue.(*callQueue).gone++
-	}
-	sent := c.sent
-	c.lane.mu.Unlock()
-	if !sent {
-		c.unanswered(context.Canceled)
-	}
-	return true
-}
-
 // unanswered is for a call that will not be sent, now or again. A caller that walks away may do so as well as what fails it.
 func (c *queuedCall) unanswered(err error) {
 	c.lane.mu.Lock()
 	tried := c.tried
 	c.tried = false
 	c.lane.mu.Unlock()
-	if tried && c.Late != nil {
-		c.Late(nil, err)
+	if tried {
+		c.late(nil, err)
+	}
+}
+
+func (c *queuedCall) late(cmd *redis.Cmd, err error) {
+	if c.Late != nil {
+		c.Late(Reply{cmd, c.began}, err)
 	}
 }
 
 // answer hands the answer to the caller, and reports whether it waits for it.
 func (c *queuedCall) answer(cmd *redis.Cmd, err error) bool {
 	c.lane.mu.Lock()
-	defer c.lane.mu.Unlock()
-	return c.answerLocked(cmd, err)
+	answered := c.answerLocked(cmd, err)
+	c.lane.mu.Unlock()
+	if answered && c.Told != nil {
+		c.Told(c.reply, c.err)
+	}
+	return answered
 }
 
 func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {
@@ -199,3 +135,15 @@ func failed(err error) Reply {
 	cmd.SetErr(err)
 	return Reply{Cmd: cmd}
 }
+
+const (
+	// maxTogether is how many calls share a request at most. Redis takes some 50 µs for each, serves others in between,
+	// and all have to be answered within the client's ReadTimeout, 3 seconds unless it is set.
+	maxTogether = 16384
+
+	// eachMore is by how much each call beyond maxCalls makes a request's time-out longer.
+	eachMore = 150 * time.Microsecond
+)
+
+// forMore is how much longer a request with n calls may take than one with few.
+func forMore(n int) time.Duration { return time.Duration(max(n-maxCalls, 0)) * eachMore }
