@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +14,6 @@ import (
 	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
-	"github.com/cacheguard/go/middleware"
 )
 
 func TestEachCacheHasItsHitRatioAndALineOfIt(t *testing.T) {
@@ -173,53 +170,6 @@ func TestLocksThatThisProcessHoldsAreShown(t *testing.T) {
 	get(t, h, "/?view=lock&locker=2&name=import", http.StatusNotFound)
 	expect.ErrorIs(t, lease.Unlock(t.Context()))
 	expect.Equal(t, "held afterwards", look(t, h).Lockers[0].Held, 0)
-}
-
-func TestPagesAreCounted(t *testing.T) {
-	t.Parallel()
-	cache, err := middleware.New(newGuard(t, cacheguard.Config{}), middleware.Config{Space: "shop"})
-	expect.ErrorIs(t, err)
-	h := NewHandler(Config{Pages: []Pages{cache}})
-	site := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Cache-Control", "max-age=60")
-		_, _ = w.Write([]byte("page"))
-	}))
-	redistest.Await(t, "a page is a hit", func() bool {
-		site.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://shop/", nil))
-		return look(t, h).Pages[0].Answers["hit"] > 0
-	})
-	page := look(t, h).Pages[0]
-	expect.Equal(t, "loaded", page.Answers["loaded"], 1)
-	expect.Equal(t, "space", page.Space, "shop")
-	if page.Ratio <= 0 || page.Ratio >= 1 {
-		t.Errorf("%+v", page)
-	}
-}
-
-// The page has a column for each word, in the order of what it fills in.
-func TestEveryAnswerOfPagesIsShown(t *testing.T) {
-	t.Parallel()
-	cache, err := middleware.New(newGuard(t, cacheguard.Config{}), middleware.Config{Limits: middleware.Limits{URL: 10}})
-	expect.ErrorIs(t, err)
-	h := NewHandler(Config{Pages: []Pages{cache}})
-	look(t, h)
-	cache.Handler(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://shop/a-long-one", nil))
-	answers := look(t, h).Pages[0].Answers
-	expect.Equal(t, "refused", answers["refused"], 1)
-	page := get(t, h, "/", http.StatusOK)
-	table := regexp.MustCompile(`(?s)<table id="pages">.*?</table>`).FindString(page)
-	columns := regexp.MustCompile(`<th [^>]*>([a-z]+)</th>`).FindAllStringSubmatch(table, -1)
-	var shown []string
-	for _, column := range columns[1:] { // after the cache
-		shown = append(shown, column[1])
-	}
-	filled := regexp.MustCompile(`\[('hit',[^]]*)\]\.map`).FindStringSubmatch(page)[1]
-	expect.Equal(t, "columns", strings.Join(shown, ", "), strings.ReplaceAll(filled, "'", ""))
-	for word := range answers {
-		if !slices.Contains(shown, word) {
-			t.Errorf("%s has no column", word)
-		}
-	}
 }
 
 func TestWhatIsWrongIsShown(t *testing.T) {

@@ -8,6 +8,7 @@ require (
 	github.com/bsm/redislock v0.9.4
 	github.com/cacheguard/go v0.0.0
 	github.com/cacheguard/go/internal/testing/rungs v0.0.0
+	github.com/cacheguard/go/middleware v0.0.0
 	github.com/dtm-labs/rockscache v0.1.1
 	github.com/eko/gocache/lib/v4 v4.2.0
 	github.com/eko/gocache/store/redis/v4 v4.2.2
@@ -64,7 +65,6 @@ require (
 	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
-	go.uber.org/goleak v1.3.0 // indirect
 	go.uber.org/mock v0.5.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.1 // indirect
@@ -89,3 +89,7 @@ replace github.com/cacheguard/go/consensus/postgres => ../consensus/postgres
 replace github.com/cacheguard/go/consensus/zookeeper => ../consensus/zookeeper
 
 replace github.com/cacheguard/go/internal/testing/rungs => ../internal/testing/rungs
+
+replace github.com/cacheguard/go/middleware => ../middleware
+
+replace github.com/cacheguard/go/cacheguard/cacheguardtest => ../cacheguard/cacheguardtest

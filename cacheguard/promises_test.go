@@ -1,11 +1,11 @@
 package cacheguard
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -102,13 +102,21 @@ func onSentinel(t *testing.T) arena {
 	return arena{client: func(tb testing.TB) client { return s.FailoverClient(tb) }}
 }
 
-func onMiniredis(t *testing.T) arena {
-	m := miniredis.RunT(t)
-	m.ClockTTL(true)
-	// Under the race detector it takes milliseconds for each script, and a hundred may come at once.
-	return arena{patience: time.Minute, client: func(tb testing.TB) client {
-		rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
-		tb.Cleanup(func() { _ = rdb.Close() })
-		return rdb
-	}}
+// elsewhere is the arena on a server that the environment names. Package cacheguardtest runs tests on miniredis so, which would be one more
+// module for all who use this one.
+func elsewhere(variable string) func(*testing.T) arena {
+	return func(t *testing.T) arena {
+		addr := os.Getenv(variable)
+		if addr == "" {
+			t.Skip("the tests of package cacheguardtest run it")
+		}
+		// Under the race detector miniredis takes milliseconds for each script, and a hundred may come at once.
+		return arena{patience: time.Minute, client: func(tb testing.TB) client {
+			rdb := redis.NewClient(&redis.Options{Addr: addr})
+			tb.Cleanup(func() { _ = rdb.Close() })
+			return rdb
+		}}
+	}
 }
+
+var onMiniredis = elsewhere("CACHEGUARD_TEST_MINIREDIS")

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
@@ -180,13 +179,7 @@ func serverNow(t *testing.T, f *fleet) time.Time {
 
 func TestAClockThatIsWrongDoesNotMakeEntriesStale(t *testing.T) {
 	t.Parallel()
-	server := miniredis.RunT(t)
-	server.SetTime(time.Now().Add(-48 * time.Hour)) // seen from there, this machine is two days ahead
-	a := arena{client: func(tb testing.TB) client {
-		rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
-		tb.Cleanup(func() { _ = rdb.Close() })
-		return rdb
-	}}
+	a := elsewhere("CACHEGUARD_TEST_BEHIND")(t) // its clock is: seen from there, this machine is two days ahead
 	f := newFleet(t, a, 1, Config{TTL: time.Hour, StaleFor: time.Hour}).knowClock()
 	mustGet(t, f.guards[0], "k", returns("v"))
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "v")

@@ -4,9 +4,9 @@ go 1.26.0
 
 require (
 	github.com/cacheguard/go v0.0.0
+	github.com/cacheguard/go/cacheguard/cacheguardtest v0.0.0
 	github.com/klauspost/compress v1.20.1
 	github.com/vmihailenco/msgpack/v5 v5.4.1
-	go.uber.org/goleak v1.3.0
 	google.golang.org/protobuf v1.36.12
 )
 
@@ -23,3 +23,5 @@ require (
 )
 
 replace github.com/cacheguard/go => ../
+
+replace github.com/cacheguard/go/cacheguard/cacheguardtest => ../cacheguard/cacheguardtest

@@ -6,9 +6,12 @@ require (
 	entgo.io/ent v0.14.5
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/cacheguard/go v0.0.0
+	github.com/cacheguard/go/cacheguard/cacheguardtest v0.0.0
 	github.com/cacheguard/go/cdc/outbox v0.0.0
 	github.com/cacheguard/go/cdc/postgres v0.0.0
 	github.com/cacheguard/go/internal/testing/rungs v0.0.0
+	github.com/cacheguard/go/metrics v0.0.0
+	github.com/cacheguard/go/middleware v0.0.0
 	github.com/cacheguard/go/otel v0.0.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.22.1
@@ -150,3 +153,9 @@ replace github.com/cacheguard/go/internal/testing/rungs => ../internal/testing/r
 replace github.com/cacheguard/go/cdc/outbox => ../cdc/outbox
 
 replace github.com/cacheguard/go/cdc/postgres => ../cdc/postgres
+
+replace github.com/cacheguard/go/middleware => ../middleware
+
+replace github.com/cacheguard/go/metrics => ../metrics
+
+replace github.com/cacheguard/go/cacheguard/cacheguardtest => ../cacheguard/cacheguardtest

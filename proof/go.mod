@@ -9,7 +9,6 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/tetratelabs/wazero v1.12.0
-	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.24.0
 )
 

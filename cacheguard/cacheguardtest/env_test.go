@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cacheguard/cacheguardtest"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // outcomes makes a Config record the outcome of each Get.
 func outcomes(cfg cacheguard.Config) (cacheguard.Config, <-chan cacheguard.Outcome) {

@@ -15,13 +15,13 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // a driver
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
 	_ "modernc.org/sqlite" // a driver
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/feedtest"
+	"github.com/cacheguard/go/internal/testing/leaks"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/internal/testing/servers"
 )
@@ -37,12 +37,12 @@ var (
 func TestMain(m *testing.M) {
 	logging.Disable()                       // of go-redis, which reports every connection that is lost
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // it is not nil
-	goleak.VerifyTestMain(run{m})
+	leaks.Main(run{m})
 }
 
 type run struct{ tests *testing.M }
 
-// Run starts the servers, runs the tests, and stops the servers before goleak looks around.
+// Run starts the servers, runs the tests, and stops the servers before anybody looks for goroutines.
 func (r run) Run() int {
 	if redistest.InChild() {
 		return r.tests.Run()

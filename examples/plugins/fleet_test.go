@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/leaks"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -26,14 +25,12 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	server = s
-	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(),
-		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"), // as in redistest.Main
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-		goleak.IgnoreAnyFunction("github.com/vikstrous/dataloadgen.(*Loader[...]).startBatch.func1"), // sleeps for WithWait, also when the batch is full
-		goleak.Cleanup(func(code int) {
-			stop()
-			os.Exit(code)
-		}))
+	code := leaks.Run(m,
+		"github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial", // as in redistest.Main
+		"github.com/valyala/fasthttp.updateServerDate.func1",
+		"github.com/vikstrous/dataloadgen.(*Loader[...]).startBatch.func1") // sleeps for WithWait, also when the batch is full
+	stop()
+	os.Exit(code)
 }
 
 // fleet is two instances of a service.

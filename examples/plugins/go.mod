@@ -6,11 +6,11 @@ require (
 	connectrpc.com/connect v1.21.1
 	github.com/cacheguard/go v0.0.0
 	github.com/cacheguard/go/codec v0.0.0
+	github.com/cacheguard/go/middleware v0.0.0
 	github.com/gofiber/fiber/v2 v2.52.15
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/vikstrous/dataloadgen v0.0.10
 	go.uber.org/fx v1.24.0
-	go.uber.org/goleak v1.3.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d
 	google.golang.org/grpc v1.83.2
 	google.golang.org/protobuf v1.36.12
@@ -49,3 +49,7 @@ require (
 replace github.com/cacheguard/go => ../../
 
 replace github.com/cacheguard/go/codec => ../../codec
+
+replace github.com/cacheguard/go/middleware => ../../middleware
+
+replace github.com/cacheguard/go/cacheguard/cacheguardtest => ../../cacheguard/cacheguardtest

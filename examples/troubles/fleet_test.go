@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
 
+	"github.com/cacheguard/go/internal/testing/leaks"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/internal/testing/servers"
 )
@@ -27,10 +27,9 @@ const processes = 3
 
 func TestMain(m *testing.M) {
 	logging.Disable() // of go-redis, which reports every connection that is lost
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.Remove(commandPath) // it may never have been built
-		os.Exit(code)
-	}))
+	code := leaks.Run(m)
+	_ = os.Remove(commandPath) // it may never have been built
+	os.Exit(code)
 }
 
 // fleet is a service in trouble.

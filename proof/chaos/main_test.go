@@ -4,10 +4,11 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
+
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
 func TestMain(m *testing.M) {
 	logging.Disable() // of go-redis, which reports every connection that is lost
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }

@@ -144,13 +144,16 @@ func EncodesItself(t reflect.Type) bool {
 	if t.Kind() == reflect.Interface {
 		return false
 	}
-	for _, method := range []string{"MarshalJSON", "MarshalText", "EncodeMsgpack", "MarshalMsgpack", "ProtoReflect"} {
-		if _, has := t.MethodByName(method); has {
-			return true
-		}
-		if _, has := reflect.PointerTo(t).MethodByName(method); has {
-			return true
-		}
-	}
-	return false
+	return encodes(t) || encodes(reflect.PointerTo(t))
+}
+
+// encodes asks for each method by a constant. For any other name the linker would keep all methods of all types in the user's program: 8 MB of
+// go-redis alone.
+func encodes(t reflect.Type) bool {
+	_, json := t.MethodByName("MarshalJSON")
+	_, text := t.MethodByName("MarshalText")
+	_, msgpack := t.MethodByName("EncodeMsgpack")
+	_, alone := t.MethodByName("MarshalMsgpack")
+	_, proto := t.MethodByName("ProtoReflect")
+	return json || text || msgpack || alone || proto
 }

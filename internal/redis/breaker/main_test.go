@@ -3,7 +3,7 @@ package breaker
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }

@@ -69,7 +69,7 @@ func (f *fake) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipel
 			if f.reply != nil {
 				kept, err = f.reply(ctx, keys[i])
 			}
-			cmd.(*redis.Cmd).SetVal(kept)
+			cmd.(interface{ SetVal(any) }).SetVal(kept)
 			cmd.SetErr(err)
 		}
 		return nil

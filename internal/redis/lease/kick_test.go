@@ -3,23 +3,22 @@ package lease
 import (
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-func TestLeasesThatEndBeforeTheirFirstRenewalWakeTheKeeperOnlyOnce(t *testing.T) {
+func TestLeasesThatEndBeforeTheirFirstRenewalSetTheAlarmOnlyOnce(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(nil, time.Second)
-	k.start.Do(func() {}) // the test does what its goroutine would
+	k := &Keeper{held: make(map[*Renewal]struct{})}
+	var first time.Time
 	for i := range 3 {
 		r := &Renewal{TTL: time.Hour}
 		k.Keep(r)
 		k.Drop(r)
-		kicked := len(k.kick) == 1
-		if kicked {
-			<-k.kick
-			k.collect(time.Now())
+		if i == 0 {
+			first = k.at
 		}
-		if kicked != (i == 0) {
-			t.Errorf("lease %d: kicked %v", i, kicked)
-		}
+		expect.Equal(t, "when it looks", k.at, first)
 	}
+	k.alarm.Stop()
 }

@@ -8,10 +8,14 @@ import (
 
 // RenewAll renews all leases that are held, and returns when the replies are there.
 func (k *Keeper) RenewAll() {
-	for batch := k.all(); len(batch) > 0; {
-		n := min(len(batch), maxBatch)
-		k.renew(batch[:n])
-		batch = batch[n:]
+	all := k.all()
+	k.mu.Lock()
+	for _, r := range all {
+		r.flying++
+	}
+	k.mu.Unlock()
+	for batch := range slices.Chunk(all, maxBatch) {
+		k.renew(batch).Wait()
 	}
 }
 

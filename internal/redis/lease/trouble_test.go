@@ -96,3 +96,52 @@ func TestKeeperThatKeepsNothingSendsNothing(t *testing.T) {
 func TestKeeperThatNeverStartedIsReleased(t *testing.T) {
 	bubble(t, nil, func(*testing.T, *fake, *lease.Keeper) {})
 }
+
+func TestAReplyAfterTheTimeoutKeepsTheLeaseAsOfWhenItWasAskedFor(t *testing.T) {
+	bubble(t, func(context.Context, string) (int64, error) {
+		time.Sleep(timeout + timeout/2)
+		return 1, nil
+	}, func(t *testing.T, f *fake, k *lease.Keeper) {
+		r := renewal("a", 6*time.Second, mustKeep(t))
+		var kept []time.Duration
+		r.Lease.(*told).kept = func(sent time.Time) { kept = append(kept, sent.Sub(f.began)) }
+		k.Keep(r)
+		pass(3600 * time.Millisecond)
+		expectTimes(t, f, 2, 3)
+		if len(kept) != 1 || kept[0] != 2*time.Second {
+			t.Errorf("kept at %v, want 2 s", kept)
+		}
+	})
+}
+
+func TestALeaseIsRenewedWhileItsBreakerIsOpen(t *testing.T) {
+	bubble(t, func(ctx context.Context, key string) (int64, error) {
+		if key == "fails" {
+			return 0, errDown
+		}
+		return 1, nil
+	}, func(t *testing.T, f *fake, k *lease.Keeper) {
+		k.Keep(renewal("fails", 3*time.Second, mustKeep(t))) // five failures in a row open it
+		pass(4 * time.Second)
+		if n := f.count("fails"); n != 11 {
+			t.Errorf("it was sent to be renewed %d times, want 11", n)
+		}
+	})
+}
+
+func TestAttemptsThatNobodyAnswersDoNotPileUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hung := make(chan struct{})
+		f := newFake(t, func(context.Context, string) (int64, error) {
+			<-hung
+			return 1, nil
+		})
+		k, release := lease.Open(f, time.Hour)
+		k.Keep(renewal("a", 3*time.Second, mustKeep(t)))
+		pass(time.Minute)
+		expectTimes(t, f, 1, 2, 3, 4)
+		close(hung)
+		release()
+	})
+}

@@ -150,7 +150,7 @@ func TestWhileReplicasDoNotAnswerFewConnectionsWait(t *testing.T) {
 // apartAt is how many parcels for one replica are in flight, and how many calls wait.
 func (l *Link) apartAt(t *testing.T) (flying, waiting int) {
 	t.Helper()
-	lane, err := l.apart(t.Context(), "{k}", 1)
+	lane, err := l.apart(t.Context(), Call{Script: &script.Call{Keys: []string{"{k}"}}, Replicas: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -27,32 +26,30 @@ type route struct {
 	replicas int          // that have to acknowledge what they write
 }
 
-// apart returns the lane of a call that goes apart. WAIT has no key that a client could route it by, so if replicas have to acknowledge
-// something, the lane goes to the node which serves the key.
-func (l *Link) apart(ctx context.Context, key string, replicas int) (*lane, error) {
-	r := route{part: l.breakers.Part(key), replicas: replicas}
-	if replicas > 0 {
-		var err error
-		if r.node, err = l.NodeOf(ctx, key); err != nil {
-			return nil, err
-		}
+// apart returns the lane of a call that goes apart. Nodes have lanes of their own for renewals, as a cluster client fails all that it has
+// sent to several nodes when one of them is away, and for what replicas have to acknowledge: WAIT has no key that a client could route it
+// by, so without its node a call must not be sent.
+func (l *Link) apart(ctx context.Context, c Call) (own *lane, err error) {
+	r := route{part: l.breakers.Part(c.Script.Keys[0]), replicas: c.Replicas}
+	if c.Rank == Renews || c.Replicas > 0 {
+		r.node, err = l.nodeOf(ctx, c.Script.Keys[0])
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own := l.aparts[r]
+	own = l.aparts[r]
 	if own == nil {
 		own = newLane(l, l.breakers.Breaker(r.part), &callQueue{most: maxCalls})
-		own.apart, own.node, own.replicas, own.spare, own.closed = true, r.node, replicas, maxFlying, l.closed
-		if replicas > 0 {
+		own.apart, own.node, own.replicas, own.spare, own.closed = true, r.node, r.replicas, maxFlying, l.closed
+		if r.replicas > 0 {
 			own.most = maxAcknowledged
 		}
 		l.aparts[r] = own
 	}
-	return own, nil
+	return own, err
 }
 
-// NodeOf is the node that serves the key; nil: the client itself.
-func (l *Link) NodeOf(ctx context.Context, key string) (goredis.Node, error) {
+// nodeOf is the node that serves the key; nil: the client itself.
+func (l *Link) nodeOf(ctx context.Context, key string) (goredis.Node, error) {
 	if !goredis.IsCluster(l.rdb) {
 		return goredis.NodeOf(ctx, l.rdb, key)
 	}
@@ -73,44 +70,39 @@ func (l *Link) RunApart(ctx context.Context, calls []*script.Call, replicas int)
 		defer cancel()
 	}
 	for attempt := 1; ; attempt++ {
-		l.runApart(ctx, calls, todo, replicas, replies)
-		todo = slices.DeleteFunc(todo, func(i int) bool { return replicas == 0 || !l.moved(replies[i].Err()) })
-		if len(todo) == 0 || attempt == movedAttempts || ctx.Err() != nil {
+		some := make([]Call, len(todo))
+		for n, i := range todo {
+			some[n] = Call{Script: calls[i], Rank: EndsWork, Replicas: replicas}
+		}
+		for n, c := range l.hand(ctx, some) {
+			reply, err := c.wait()
+			if reply.Cmd == nil {
+				reply = failed(err)
+			}
+			replies[todo[n]] = reply
+		}
+		todo = slices.DeleteFunc(todo, func(i int) bool { return !moved(replies[i].Err()) })
+		if len(todo) == 0 || attempt == movedAttempts || ctx.Err() != nil || replicas == 0 || goredis.HasOneServer(l.rdb) {
 			return replies
 		}
 		lifecycle.Sleep(ctx, movedPause<<(attempt-1))
 	}
 }
 
-// runApart runs the calls at the indices once, those of a lane together.
-func (l *Link) runApart(ctx context.Context, calls []*script.Call, at []int, replicas int, replies []Reply) {
-	all := make([]*queuedCall, len(at))
-	for n, i := range at {
-		lane, err := l.apart(ctx, calls[i].Keys[0], replicas)
-		if err != nil {
-			replies[i] = failed(err)
-			continue
-		}
-		all[n] = newCall(ctx, lane, Call{Script: calls[i], Rank: EndsWork})
-	}
-	enqueueTogether(all)
-	for n, i := range at {
-		if all[n] == nil {
-			continue
-		}
-		reply, err := all[n].wait()
-		if reply.Cmd == nil {
-			reply = failed(err)
-		}
-		replies[i] = reply
-	}
-}
+// Hand has calls run apart that nobody waits for. Each is told its answer.
+func (l *Link) Hand(ctx context.Context, calls []Call) { l.hand(ctx, calls) }
 
-// moved reports whether a node does not serve a key, or not yet, and others may. It makes a cluster client ask who serves what, also if a node is gone.
-func (l *Link) moved(err error) bool {
-	is := script.Says(err, "MOVED ", "ASK ", "TRYAGAIN", "READONLY", "CLUSTERDOWN")
-	if is || breaker.Unavailable(err) {
-		goredis.Reload(l.rdb)
+func (l *Link) hand(ctx context.Context, calls []Call) []*queuedCall {
+	all, known := make([]*queuedCall, len(calls)), make([]*queuedCall, 0, len(calls))
+	for i, c := range calls {
+		lane, err := l.apart(ctx, c)
+		all[i] = newCall(ctx, lane, c)
+		if err != nil && c.Replicas > 0 {
+			all[i].answer(nil, err)
+			continue
+		}
+		known = append(known, all[i]) // or the client says why the node is not
 	}
-	return is && !goredis.HasOneServer(l.rdb)
+	enqueueTogether(known)
+	return all
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -52,6 +53,9 @@ func (p *calls) carry(ctx context.Context) error {
 	for _, cmd := range p.cmds {
 		err := cmd.Err()
 		l.breakers.Failed(err)
+		if moved(err) {
+			goredis.Reload(l.rdb)
+		}
 		switch {
 		case !breaker.Unavailable(err):
 			outcome = nil // any answer says that Redis can serve
@@ -84,26 +88,9 @@ func (p *calls) deliver() {
 			c.again(broken)
 			continue
 		}
-		if !c.answer(cmd, cmd.Err()) && c.Late != nil {
-			c.Late(cmd, cmd.Err())
+		if !c.answer(cmd, cmd.Err()) {
+			c.late(cmd, cmd.Err())
 		}
-	}
-}
-
-// again sends the call once more, if somebody waits for it. Tried: it may have run.
-func (c *queuedCall) again(tried bool) {
-	c.lane.mu.Lock()
-	c.tried = c.tried || tried
-	c.alone, c.sent = true, false // what is alone shares no parcel, and is not refused again
-	queued := c.waited && !c.lane.closed
-	if queued {
-		c.lane.queue.(*callQueue).add(c)
-		c.lane.dispatchLocked()
-	}
-	c.lane.mu.Unlock()
-	if !queued {
-		c.answer(nil, ErrClosed)
-		c.unanswered(ErrClosed)
 	}
 }
 
@@ -137,10 +124,15 @@ func (p *calls) fail(err error) {
 	}
 }
 
+func (p *calls) overdue(before time.Time) time.Time { return overdue(p.all, before) }
+
 func (p *calls) late() {
 	for i, c := range p.all {
-		if c.Late != nil {
-			c.Late(p.cmds[i], p.cmds[i].Err())
-		}
+		c.late(p.cmds[i], p.cmds[i].Err())
 	}
+}
+
+// moved reports whether a node does not serve a key, or not yet, and others may.
+func moved(err error) bool {
+	return script.Says(err, "MOVED ", "ASK ", "TRYAGAIN", "READONLY", "CLUSTERDOWN")
 }

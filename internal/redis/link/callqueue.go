@@ -42,10 +42,10 @@ func (q *callQueue) full() bool  { return q.len() >= q.most }
 // take fills a parcel in the order of the ranks. Calls that are large or were refused in a pipeline go alone. Calls
 // whose callers will have left before an answer comes stay, unless nothing else is under way: an answer shows how long
 // one takes.
-func (q *callQueue) take(firstRankOnly bool, trip time.Duration, idle bool) parcel {
+func (q *callQueue) take(urgentOnly bool, trip time.Duration, idle bool) parcel {
 	p, then := newCalls(), time.Now().Add(trip)
 	for rank := range q.byRank {
-		if firstRankOnly && Rank(rank) > EndsWork {
+		if urgentOnly && Rank(rank) > Renews {
 			break
 		}
 		waiting := q.byRank[rank]
@@ -67,7 +67,7 @@ func (q *callQueue) take(firstRankOnly bool, trip time.Duration, idle bool) parc
 			return p
 		}
 	}
-	for rank := ranks - 1; idle && len(p.all) == 0 && !firstRankOnly && rank >= 0; rank-- {
+	for rank := ranks - 1; idle && len(p.all) == 0 && !urgentOnly && rank >= 0; rank-- {
 		for n := len(q.byRank[rank]); n > 0 && len(p.all) == 0; n-- {
 			last := q.byRank[rank][n-1]
 			q.keep(int(rank), q.byRank[rank][:n-1], n)
@@ -125,10 +125,19 @@ func (p *calls) begin(c *queuedCall) {
 	}
 }
 
+func (q *callQueue) overdue(before time.Time) (oldest time.Time) {
+	for _, waiting := range q.byRank {
+		if asked := overdue(waiting, before); !asked.IsZero() && (oldest.IsZero() || asked.Before(oldest)) {
+			oldest = asked
+		}
+	}
+	return oldest
+}
+
 func (q *callQueue) drain(everything bool) []parcel {
 	p := newCalls()
 	for rank := range q.byRank {
-		if !everything && Rank(rank) == EndsWork {
+		if !everything && Rank(rank) <= Renews {
 			continue
 		}
 		for _, c := range q.byRank[rank] {

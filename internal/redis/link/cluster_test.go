@@ -50,7 +50,7 @@ func TestCallOfABrokenPipelineWhoseCallerLeavesIsReportedLate(t *testing.T) {
 	s.pin(shortest)
 	release := s.occupied("k")
 	late, c := make(chan struct{}, 1), echoed("k", "1")
-	c.Late = func(*redis.Cmd, error) { late <- struct{}{} }
+	c.Late = func(Reply, error) { late <- struct{}{} }
 	first, second := do(t, s.Link, echoed("k", "0")), do(t, s.Link, c)
 	s.proxy.On(redistest.Command("evalsha"), redistest.DropReply).Times(1)
 	alone := s.proxy.On(func(args []string) bool { return args[0] == "evalsha" && args[len(args)-1] == "0" }, redistest.Hold)

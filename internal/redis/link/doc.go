@@ -14,20 +14,25 @@
 //     If it has been sent already, its reply is dropped; the Late function of a script says what to do about its reply.
 //
 // A read is shared by the callers that asked for the key before it was sent, never with later ones: a caller never gets
-// a value that was read before it asked. Calls are sent by rank: the end of a load goes ahead of the beginning of one.
+// a value that was read before it asked. Calls are sent by rank: what ends work goes ahead of renewals, these of callers who hold what others wait for, and
+// these of the rest.
 //
 // # Time-outs
 //
 // The time-out runs from the moment a parcel is taken from the queue. A parcel that has used a quarter of it gives its
 // credit back, so that one connection that hangs holds up only what it carries. One that has used all of it has failed:
 // its callers get an error, and its worker is left to the client's own time-outs. The circuit breaker counts parcels: a
-// lost one is one failure. While the breaker is open, only calls of the first rank are sent, and queued requests fail
-// at once.
+// lost one is one failure. While the breaker is open, only what ends work or renews a lease is sent, and other queued
+// requests fail at once.
 //
 // # What goes apart
 //
 // A Guard's invalidations must wait neither behind what the breaker drains nor for a credit. So RunApart has lanes of
 // their own for them, with as many parcels in flight as there have to be, also while the breaker is open.
+//
+// So must the renewals of leases, which package lease hands over when they are due (Hand). Each node of a cluster has a
+// lane of its own for them: go-redis answers none of a pipeline's commands before all nodes have answered, and when one of
+// these is away, the leases on the others would end.
 //
 // The same goes for calls that count only when replicas have what they wrote. Their parcels have a tail: a write of
 // their own (mark.lua), then WAIT, all on one connection. WAIT counts the replicas that have all that its connection

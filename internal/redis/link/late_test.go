@@ -18,10 +18,10 @@ type lateness struct {
 	first chan struct{}
 }
 
-func (l *lateness) late(cmd *redis.Cmd, err error) {
+func (l *lateness) late(late Reply, err error) {
 	reply := ""
 	if err == nil {
-		reply, _ = cmd.Text()
+		reply, _ = late.Text()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -3,7 +3,6 @@ package link
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -45,6 +44,10 @@ type Link struct {
 	mu     sync.Mutex
 	closed bool
 	aparts map[route]*lane // see RunApart
+
+	// LateAfter is how long a request of a part is kept waiting before those who want to know are told so; 0, and nil: nobody
+	// is. It is set before anything is asked.
+	LateAfter func(*breaker.Breaker) time.Duration
 
 	release func() // ends the breakers, or gives up shared ones
 }
@@ -105,10 +108,6 @@ func (l *Link) Shortest(key string) time.Duration {
 	lane.mu.Lock()
 	defer lane.mu.Unlock()
 	return lane.trip.shortest()
-}
-
-func noAnswer(within time.Duration) error {
-	return fmt.Errorf("no answer within %v: %w", within.Round(time.Millisecond), ErrTimeout)
 }
 
 // BytesRead is how many bytes of values were read, ever.

@@ -54,7 +54,7 @@ func (s *storm) write(ctx context.Context, r *register) {
 	cmd, err := s.link.Do(ctx, r.key, &Call{
 		Script: &script.Call{Script: raise, Keys: []string{r.key}, Args: []any{word}},
 		Rank:   Rank(rand.IntN(int(ranks))), Size: rand.IntN(2) * rand.IntN(2*maxCarried),
-		Late: func(*redis.Cmd, error) {},
+		Late: func(Reply, error) {},
 	})
 	if err != nil {
 		s.outcome(ctx, err)

@@ -2,23 +2,10 @@ package link
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/cacheguard/go/internal/redis/script"
 )
-
-const (
-	// maxTogether is how many calls share a request at most. Redis takes some 50 µs for each, serves others in between,
-	// and all have to be answered within the client's ReadTimeout, 3 seconds unless it is set.
-	maxTogether = 16384
-
-	// eachMore is by how much each call beyond maxCalls makes a request's time-out longer.
-	eachMore = 150 * time.Microsecond
-)
-
-// forMore is how much longer a request with n calls may take than one with few.
-func forMore(n int) time.Duration { return time.Duration(max(n-maxCalls, 0)) * eachMore }
 
 // AskTogether is Ask for many calls, which share requests, and are not sent again for other than a broken connection.
 // Each has its own error.
@@ -60,32 +47,4 @@ func (s *Sender) enqueueTogether(ctx context.Context, rank Rank, calls []script.
 	}
 	enqueueTogether(all)
 	return all
-}
-
-// enqueueTogether queues the calls that are not nil, so that the calls of one lane share requests.
-func enqueueTogether(all []*queuedCall) {
-	byLane := make(map[*lane][]*queuedCall)
-	for _, c := range all {
-		if c != nil {
-			byLane[c.lane] = append(byLane[c.lane], c)
-		}
-	}
-	for l, those := range byLane {
-		for some := range slices.Chunk(those, l.together()) {
-			some[0].with = some[1:]
-			if err := l.enqueue(some[0]); err != nil {
-				for _, c := range some {
-					c.answer(nil, err)
-				}
-			}
-		}
-	}
-}
-
-// together is how many calls share a request: one, if the client has no pipelines.
-func (l *lane) together() int {
-	if l.queue.(*callQueue).most == 1 {
-		return 1
-	}
-	return maxTogether
 }

@@ -5,10 +5,10 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 func TestCloseWaitsForWhatHasBegunAndForWhatThatAdded(t *testing.T) {
 	t.Parallel()

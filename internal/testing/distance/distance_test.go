@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/cacheguard/go/internal/testing/distance"
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
 func TestMain(m *testing.M) {
 	distance.Main()
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // upstream is a server whose connections the test takes.

@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
+
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
 // Main is the TestMain of a package whose tests share one server: it starts the server, sets shared, runs the tests,
@@ -24,9 +25,7 @@ func Main(m *testing.M, shared **Server) {
 	}
 	*shared = s
 	// After failures a pool of go-redis dials once a second in the background, and notices that late that it was closed.
-	dials := goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
-	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), dials, goleak.Cleanup(func(code int) {
-		stop()
-		os.Exit(code)
-	}))
+	code := leaks.Run(m, "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
+	stop()
+	os.Exit(code)
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
 // Shared is a server for the examples of a package, which have no testing.TB. It starts when it is first asked for.
@@ -26,14 +26,14 @@ func (s *Shared) Addr() string {
 }
 
 // Main is the TestMain of the package. It fails tests that leave goroutines behind.
-func (s *Shared) Main(m *testing.M) { goleak.VerifyTestMain(run{m, s}) }
+func (s *Shared) Main(m *testing.M) { leaks.Main(run{m, s}) }
 
 type run struct {
 	tests  *testing.M
 	shared *Shared
 }
 
-// Run runs the tests, and stops the server before goleak looks around.
+// Run runs the tests, and stops the server before anybody looks for goroutines.
 func (r run) Run() (code int) {
 	defer r.shared.tb.end()
 	return r.tests.Run()

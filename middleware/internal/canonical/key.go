@@ -136,6 +136,5 @@ func condensed(location string) string {
 	if len(location) <= maxLocation {
 		return location
 	}
-	sum := sha256.Sum256([]byte(location))
-	return location[:maxLocation*2/3] + Separator + hex.EncodeToString(sum[:])
+	return location[:maxLocation*2/3] + digested(location)
 }

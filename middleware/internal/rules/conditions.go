@@ -11,17 +11,6 @@ func Conditional(r *http.Request) bool {
 	return len(r.Header["If-None-Match"])+len(r.Header["If-Modified-Since"]) > 0
 }
 
-// WithoutConditions is the request without these conditions. It is the same request if it has none.
-func WithoutConditions(r *http.Request) *http.Request {
-	if !Conditional(r) {
-		return r
-	}
-	r2 := *r
-	r2.Header = r.Header.Clone()
-	DropConditions(r2.Header)
-	return &r2
-}
-
 // DropConditions removes the conditions from the header of a request.
 func DropConditions(h http.Header) {
 	h.Del("If-None-Match")

@@ -2,6 +2,7 @@ package sliced
 
 import (
 	"io"
+	"slices"
 
 	"github.com/cacheguard/go/cacheguard"
 )
@@ -14,7 +15,7 @@ type Body struct {
 
 	at   int64  // the next byte to be read
 	rest []byte // of the slice at hand, from there on
-	hows [len(outcomes)]bool
+	most int    // of outcomes, that the slices had
 }
 
 // Seek implements io.Seeker.
@@ -58,21 +59,12 @@ func (b *Body) next() error {
 		return err
 	}
 	b.rest = body[b.at-s.first:]
-	for i, outcome := range outcomes {
-		b.hows[i] = b.hows[i] || how == outcome
-	}
+	b.most = max(b.most, slices.Index(outcomes, how))
 	return nil
 }
 
-// outcomes are those other than hits. If an answer has several, the first of them says most about it.
-var outcomes = [...]cacheguard.Outcome{cacheguard.Bypassed, cacheguard.Loaded, cacheguard.Shared}
+// outcomes are in order of how much they say about an answer that has several. Every other one is a hit.
+var outcomes = []cacheguard.Outcome{cacheguard.Hit, cacheguard.Shared, cacheguard.Loaded, cacheguard.Bypassed}
 
 // How is how the slices that were read came about.
-func (b *Body) How() cacheguard.Outcome {
-	for i, how := range outcomes {
-		if b.hows[i] {
-			return how
-		}
-	}
-	return cacheguard.Hit
-}
+func (b *Body) How() cacheguard.Outcome { return outcomes[b.most] }
