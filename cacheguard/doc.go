@@ -34,7 +34,8 @@
 //
 // # Limits
 //
-//   - A second load runs beside the first if Redis does not answer within RedisTimeout, and after WaitTimeout.
+//   - A second load runs beside the first if Redis does not answer within RedisTimeout, and after WaitTimeout. One that
+//     stores nothing runs when Redis keeps a call waiting for longer than HedgeAfter.
 //   - Redis replicates asynchronously: a failover to a replica that lags behind can forget an invalidation or a lease.
 //   - The instances of a Ring may use different shards for a key, and then an invalidation reaches one of them.
 //   - A loader can get a row from before the write, although it runs after the invalidation: from a lagging database

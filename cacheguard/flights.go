@@ -16,7 +16,7 @@ type ticket = flight.Ticket[flightKey, answer]
 func (g *Guard) shareRebuild(ctx context.Context, j *job, asked uint64, unfit []byte) (a answer, joined bool, err error) {
 	t, err := g.enterRebuild(ctx, j, unfit)
 	if err == nil {
-		a, err = g.awaitTicket(ctx, t, j.key, asked, nil)
+		a, err = g.awaitTicket(ctx, t, j.key, asked)
 	}
 	return a, t.Joined, err
 }
@@ -45,7 +45,7 @@ func (g *Guard) share(
 ) (a answer, joined bool, err error) {
 	t, err := g.enter(ctx, j, m, run)
 	if err == nil {
-		a, err = g.awaitTicket(ctx, t, j.key, asked, nil)
+		a, err = g.awaitTicket(ctx, t, j.key, asked)
 	}
 	return a, t.Joined, err
 }
@@ -66,29 +66,36 @@ func (g *Guard) enter(ctx context.Context, j *job, m mode, run flight.Run[answer
 
 // waitFor waits for a flight's answer to a call that began at asked.
 func waitFor(ctx context.Context, t ticket, asked uint64) (answer, error) {
-	return t.Wait(ctx, func(early answer) bool { return early.answers(asked, t.Joined) })
+	joined := t.Joined // which is all of it that the function keeps
+	return t.Wait(ctx, func(early answer) bool { return early.answers(asked, joined) })
 }
 
-// awaitTicket waits for a flight's answer. For a call that joined the flight, the wait is a task. When Redis keeps the flight waiting, late
-// goes on with the wait; nil: nothing but that is done.
-func (g *Guard) awaitTicket(
-	ctx context.Context, t ticket, key string, asked uint64, late func(context.Context) (answer, error),
-) (a answer, err error) {
-	end := noEnd
-	if t.Joined && g.cfg.Hooks.Begin != nil {
-		ctx, end = g.cfg.Hooks.begin(ctx, TaskWait, key)
+// awaitTicket waits for a flight's answer. For a call that joined the flight, the wait is a task.
+func (g *Guard) awaitTicket(ctx context.Context, t ticket, key string, asked uint64) (answer, error) {
+	ctx, end := g.beginJoined(ctx, t, key)
+	a, err := waitFor(ctx, t, asked)
+	return a, endJoined(end, a, err)
+}
+
+// beginJoined begins the task.
+func (g *Guard) beginJoined(ctx context.Context, t ticket, key string) (within context.Context, end func(End)) {
+	if !t.Joined || g.cfg.Hooks.Begin == nil {
+		return ctx, nil
 	}
-	if late != nil && t.Late(ctx) {
-		a, err = late(ctx)
-	} else {
-		a, err = waitFor(ctx, t, asked)
+	return g.cfg.Hooks.begin(ctx, TaskWait, key)
+}
+
+// endJoined ends it, and returns err.
+func endJoined(end func(End), a answer, err error) error {
+	if end == nil {
+		return err
 	}
 	outcome := a.outcome
 	if outcome == Loaded {
 		outcome = Shared
 	}
 	end(End{Outcome: outcome, Origin: a.origin, Err: errors.Join(err, a.err)})
-	return a, err
+	return err
 }
 
 // unpack unpacks a flight's answer.

@@ -158,17 +158,17 @@ func (q *query[V]) awaitRebuild(ctx context.Context, j *job, old *V, unfit []byt
 	if err != nil {
 		return v, "", true, unanswered(ctx, q.key, err)
 	}
-	a, joined, err := q.await(ctx, t)
+	w, err := q.await(ctx, t)
 	if err != nil {
 		return v, "", true, unanswered(ctx, q.key, err)
 	}
 	if old != nil {
 		g.local.Forget(q.key) // it may think that is fresh
 	}
-	if !a.answers(q.asked, joined) || q.spec.mustBeJudged(&a, q.asked) {
+	if !w.answers(q.asked, w.joined) || q.spec.mustBeJudged(&w.answer, q.asked) {
 		return v, "", false, nil
 	}
-	v, how, err = unpack[V](a, joined)
+	v, how, err = unpack[V](w.answer, w.joined)
 	return v, how, true, err
 }
 

@@ -233,18 +233,26 @@ func (q *query[V]) waitBriefly(read *link.Read) func(context.Context) error {
 }
 
 // await waits for the answer of a flight that asks for the lease.
-func (q *query[V]) await(ctx context.Context, t ticket) (a answer, joined bool, err error) {
-	joined = t.Joined
-	a, err = q.guard.awaitTicket(ctx, t, q.key, q.asked, func(ctx context.Context) (a answer, err error) {
-		w, is, err := q.beside(ctx, func(ctx context.Context) error {
-			a, err = waitFor(ctx, t, q.asked)
-			return err
-		}, t.Keep)
-		if is {
-			joined = w.joined
-			return w.answer, nil
-		}
-		return a, err
-	})
-	return a, joined, err
+func (q *query[V]) await(ctx context.Context, t ticket) (w won, err error) {
+	ctx, end := q.guard.beginJoined(ctx, t, q.key)
+	if t.Late(ctx) {
+		w, err = q.awaitLate(ctx, t)
+	} else {
+		w.joined = t.Joined
+		w.answer, err = waitFor(ctx, t, q.asked)
+	}
+	return w, endJoined(end, w.answer, err)
+}
+
+// awaitLate goes on with that when Redis keeps the flight waiting.
+func (q query[V]) awaitLate(ctx context.Context, t ticket) (won, error) {
+	own := won{joined: t.Joined}
+	w, is, err := q.beside(ctx, func(ctx context.Context) (err error) {
+		own.answer, err = waitFor(ctx, t, q.asked)
+		return err
+	}, t.Keep)
+	if is {
+		return w, nil
+	}
+	return own, err
 }

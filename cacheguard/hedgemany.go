@@ -60,12 +60,14 @@ func (m *many[V]) awaitAll(ctx context.Context, of []wanted, tickets []ticket) [
 		if raced || of[i].key == "" {
 			continue
 		}
-		all[i].joined = tickets[i].Joined
-		all[i].answer, all[i].err = m.guard.awaitTicket(ctx, tickets[i], of[i].key, m.asked, func(ctx context.Context) (answer, error) {
-			raced = true
+		ctx, end := m.guard.beginJoined(ctx, tickets[i], of[i].key)
+		if raced = tickets[i].Late(ctx); raced {
 			m.loadBeside(ctx, of[i:], tickets[i:], all[i:])
-			return all[i].answer, all[i].err
-		})
+		} else {
+			all[i].joined = tickets[i].Joined
+			all[i].answer, all[i].err = waitFor(ctx, tickets[i], m.asked)
+		}
+		_ = endJoined(end, all[i].answer, all[i].err)
 	}
 	return all
 }

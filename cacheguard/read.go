@@ -107,6 +107,7 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte, r *readResult[
 		}
 	}
 	p.cost.Read(r.entry.Took)
+	g.loaders.cost.Read(r.entry.Took)
 	r.state, r.how = g.freshness(key, p, r.entry), Hit
 	if r.state == stale {
 		r.how = Stale

@@ -165,6 +165,9 @@ func (r *rebuild) await(ctx context.Context, waiter *wake.Waiter, got protocol.A
 	if !r.patience.IsZero() {
 		limit = min(limit, time.Until(r.patience))
 	}
+	if due := r.due(); due > 0 && w.polls == 0 {
+		limit = min(limit, due)
+	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -180,6 +183,16 @@ func (r *rebuild) await(ctx context.Context, waiter *wake.Waiter, got protocol.A
 	case <-ctx.Done():
 		return answer{err: closedOr(context.Cause(ctx))}, true
 	}
+}
+
+// due is after how long the message should have come, by what loads of the kind take: then it is late, or they take longer today. 0: nobody knows,
+// or wants to.
+func (r *rebuild) due() time.Duration {
+	took := r.job.policy.cost.Average()
+	if late := r.guard.lateAfter(r.breaker); took > 0 && late > 0 && r.guard.cfg.HedgeAfter != off {
+		return 2*took + late
+	}
+	return 0
 }
 
 // impatient reports whether WaitTimeout is over.

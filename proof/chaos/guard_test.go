@@ -81,6 +81,9 @@ func (w *worker) open() *opened {
 			}
 		}},
 	}
+	if w.index%2 == 1 {
+		cfg.HedgeAfter = 20 * time.Millisecond
+	}
 	if w.index%4 >= 2 {
 		cfg.Local = cacheguard.LocalConfig{MaxEntries: 20_000, TTL: 10 * time.Minute}
 	}

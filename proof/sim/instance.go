@@ -52,6 +52,9 @@ func openGuarded(rdb *redis.Client, p plan, name string, load load) (store, erro
 	if p.local {
 		cfg.Local = cacheguard.LocalConfig{MaxEntries: 1000, TTL: localTTL}
 	}
+	if p.late {
+		cfg.HedgeAfter = 2 * time.Millisecond
+	}
 	if p.narrow {
 		cfg.MaxLoads = 1
 	}

@@ -43,7 +43,11 @@ type plan struct {
 	patient   bool // values are soon stale: StaleFor and Patience
 	shadow    bool // Config.Shadow, and a cache that at times serves only some keys
 	narrow    bool // one load at a time: MaxLoads
+	late      bool // calls load beside a Redis that is soon too slow for them: HedgeAfter
 }
+
+// slowMessage makes a Redis slow beside loads.
+const slowMessage = 20 * time.Millisecond
 
 func planOf(seed uint64) (plan, *rand.Rand) {
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -53,6 +57,9 @@ func planOf(seed uint64) (plan, *rand.Rand) {
 	}
 	p.together, p.patient, p.shadow = random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0
 	p.narrow = random.IntN(2) == 0
+	if p.late = random.IntN(3) == 0; p.late {
+		p.latency = slowMessage
+	}
 	return p, random
 }
 
@@ -78,8 +85,8 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 		p, random := planOf(seed)
 		w := &world{plan: p, truth: newTruth(rows), redis: miniredis.NewMiniRedis(), record: newRecord()}
 		w.redis.ClockTTL(true)
-		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t, narrow %t",
-			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow, p.narrow)
+		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t, narrow %t, late %t",
+			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow, p.narrow, p.late)
 		for i := range p.instances {
 			w.add(t, i, random.Uint64(), open)
 		}

@@ -36,8 +36,13 @@ func openGuard(s Setup, local cacheguard.LocalConfig) (Cache, error) {
 	if jitter == 0 {
 		jitter = -1
 	}
+	hedgeAfter := time.Duration(0)
+	if s.Waits {
+		hedgeAfter = -1
+	}
 	g, err := cacheguard.New(rdb, cacheguard.Config{
-		Prefix: Prefix + "guard", TTL: s.TTL, StaleFor: s.StaleFor, Jitter: jitter, LeaseTTL: s.Lease, Local: local,
+		HedgeAfter: hedgeAfter,
+		Prefix:     Prefix + "guard", TTL: s.TTL, StaleFor: s.StaleFor, Jitter: jitter, LeaseTTL: s.Lease, Local: local,
 		MaxLoads: s.MaxLoads, Hooks: s.Hooks,
 	})
 	if err != nil {

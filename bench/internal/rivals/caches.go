@@ -54,6 +54,7 @@ type Setup struct {
 	Lease    time.Duration                                                     // of the instance that loads; 0: the library's default
 	Entries  int                                                               // that memory must have room for
 	MaxLoads int                                                               // of an instance at once; 0: the library's default
+	Waits    bool                                                              // for Redis alone, however slow it is; for ours alone
 	Hooks    cacheguard.Hooks                                                  // for ours alone
 	Dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: as usual
 }

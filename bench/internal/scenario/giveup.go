@@ -118,6 +118,7 @@ func (g GiveUp) Run(
 	c.loads = make([]atomic.Int64, g.Keys)
 	caches, err := openCaches(lib, rivals.Setup{
 		Redis: options, TTL: Forever, Lease: g.Lease, MaxLoads: g.MaxLoads, Entries: g.Keys,
+		Waits: true, // or its Gets load, where Redis is further away than the database
 		Hooks: cacheguard.Hooks{
 			OnRedisError: func(*cacheguard.RedisError) { atomic.AddInt64(&c.was.RedisErrors, 1) },
 			OnBreaker: func(open bool) {

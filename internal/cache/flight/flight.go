@@ -183,7 +183,7 @@ func (g *Group[K, R]) Len() int {
 	return len(g.calls)
 }
 
-// WaitersOf are those of the run with this context; nil: it is not the context of a run.
+// WaitersOf returns the waiters of the run with this context; nil: it is not the context of a run.
 func WaitersOf(ctx context.Context) *Waiters {
 	w, _ := ctx.Value(waitersKey{}).(*Waiters)
 	return w

@@ -27,7 +27,7 @@ func (c *Cost) Took(took time.Duration) {
 
 // Read notes what an entry says that its load took, as long as nothing else is known.
 func (c *Cost) Read(took time.Duration) {
-	if took > 0 && c.took.Load() == 0 {
+	if c.took.Load() == 0 {
 		c.Took(took)
 	}
 }
@@ -38,7 +38,7 @@ func (c *Cost) Average() time.Duration { return time.Duration(c.took.Load()) }
 // Failed notes that a load beside Redis has failed.
 func (c *Cost) Failed(now time.Time) { c.failed.Store(now.UnixNano()) }
 
-// Worth reports whether to load rather than to wait for so long.
+// Worth reports whether to load rather than to wait for that long.
 func (c *Cost) Worth(now time.Time, wait time.Duration) bool {
 	return c.Average() < wait && now.UnixNano()-c.failed.Load() > int64(afterOf)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	turn  = 250 * time.Millisecond // how often the figures are made anew
+	turn  = 250 * time.Millisecond // how often the figures are remade
 	slice = 20                     // turns that share a histogram
 	hands = 12                     // histograms, of a minute together
 

@@ -57,7 +57,7 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 func TestLatenessFollowsWhatTheLastMinuteTook(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const timeout = 500 * time.Millisecond
-		b := newTimeline(t, 0)
+		b := newTimeline(t, time.Millisecond)
 		expect.Equal(t, "at first", b.LateAfter(timeout), timeout/2)
 		b.run(10*time.Second, always(time.Millisecond))
 		expect.Equal(t, "of a near Redis", b.LateAfter(timeout), earliestLate)
@@ -73,7 +73,7 @@ func TestLatenessFollowsWhatTheLastMinuteTook(t *testing.T) {
 // At most one in 200 is late, also where one in a hundred always takes long.
 func TestAtMostOneInTwoHundredIsLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newTimeline(t, 0)
+		b := newTimeline(t, time.Millisecond)
 		late, all := 0, 0
 		for range 30 {
 			b.run(10*time.Second, func(i int) time.Duration {
@@ -97,7 +97,7 @@ func TestAtMostOneInTwoHundredIsLate(t *testing.T) {
 func TestTimeoutFollowsTheSlowestReplies(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const longest = 500 * time.Millisecond
-		b := newTimeline(t, 0)
+		b := newTimeline(t, time.Millisecond)
 		expect.Equal(t, "at first", b.Timeout(longest), longest)
 		b.run(40*time.Second, always(time.Millisecond))
 		expect.Equal(t, "of a near Redis", b.Timeout(longest), shortestTimeout)
@@ -136,7 +136,7 @@ func TestPartIsNotSlowIfLoadsTakeLonger(t *testing.T) {
 
 func TestPartAtTheEdgeChangesSeldom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newTimeline(t, 0)
+		b := newTimeline(t, time.Millisecond)
 		b.run(10*time.Minute, func(i int) time.Duration {
 			if i/500%2 == 0 {
 				return 24 * time.Millisecond
@@ -151,7 +151,7 @@ func TestPartAtTheEdgeChangesSeldom(t *testing.T) {
 
 func TestProbesEndSlownessThatNobodyElseMeasures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newTimeline(t, 0)
+		b := newTimeline(t, time.Millisecond)
 		b.run(2*time.Second, always(100*time.Millisecond))
 		expect.Equal(t, "slow", b.IsSlow(), true)
 		time.Sleep(4 * time.Second)
@@ -162,7 +162,7 @@ func TestProbesEndSlownessThatNobodyElseMeasures(t *testing.T) {
 
 func TestAnswerWakesThoseWhoWaitForOne(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newTimeline(t, 0)
+		b := newTimeline(t, time.Millisecond)
 		answered := b.Answered()
 		select {
 		case <-answered:

@@ -22,7 +22,7 @@ const (
 // mood says whether a part is slow. It begins and ends at different medians, and ends later each time, so that a part at the
 // edge does not change all the time. Guarded by latency.turning.
 type mood struct {
-	cost func() time.Duration // of the loads that Redis saves; nil: nobody asks
+	cost func() time.Duration // of the loads that Redis saves, 0 while nothing is known of it; nil: nobody asks
 
 	slow   atomic.Bool
 	began  time.Duration // since when the median is too long; 0: it is not
@@ -50,8 +50,9 @@ func (m *mood) judge(now time.Duration, n uint64, median time.Duration) (changed
 }
 
 func (m *mood) mayBegin(now time.Duration, n uint64, median time.Duration) bool {
-	limit := max(leastSlow, m.cost())
-	if median <= limit {
+	cost := m.cost()
+	limit := max(leastSlow, cost)
+	if median <= limit || cost == 0 {
 		m.began, m.seen = 0, 0
 		return false
 	}
@@ -115,7 +116,7 @@ func (b *Breaker) Timeout(longest time.Duration) time.Duration {
 // Recent is the median of the last replies; 0: nothing is known.
 func (b *Breaker) Recent() time.Duration { return b.now().recent }
 
-// Took notes how long a reply took, or that there was none for so long.
+// Took notes how long a reply took, or that there was none for that long.
 func (b *Breaker) Took(took time.Duration) {
 	if !b.note(took) {
 		return

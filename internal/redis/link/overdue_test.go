@@ -57,9 +57,9 @@ func TestReadInTheQueueIsLateToo(t *testing.T) {
 	slowly(t, func(context.Context) { time.Sleep(4 * lateAfter) }, func(t *testing.T, l *Link) {
 		l.isHasty()
 		l.pin(shortest)
-		_, second := askNow(t, l, "a"), (*Read)(nil)
+		askNow(t, l, "a")
 		time.Sleep(lateAfter / 2)
-		second = askNow(t, l, "b") // without a credit
+		second := askNow(t, l, "b") // without a credit
 		if after := lateAt(t, second); after < lateAfter || after > lateAfter*3/2 {
 			t.Errorf("the second read is late after %v", after)
 		}
