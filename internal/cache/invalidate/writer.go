@@ -20,10 +20,14 @@ type Writer struct {
 	Life     *lifecycle.Life
 	Journal  *report.Journal
 	Notices  *tier.Notices
-	Local    func() *tier.Local
+	Owner
+}
 
-	Failed func(op, key string, err error) error // reports that Redis failed, and returns the error for that
-	Untold func(op, key string, err error) error // does not report it
+// Owner is the Guard.
+type Owner interface {
+	Local() *tier.Local                     // nil: it has none
+	Failed(op, key string, err error) error // reports that Redis failed, and returns the error for that
+	Untold(op, key string, err error) error // does not report it
 }
 
 // write runs calls that must not be forgotten, all for one part of the keyspace, under RedisTimeout. Each command has

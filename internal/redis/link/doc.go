@@ -14,8 +14,8 @@
 //     If it has been sent already, its reply is dropped; the Late function of a script says what to do about its reply.
 //
 // A read is shared by the callers that asked for the key before it was sent, never with later ones: a caller never gets
-// a value that was read before it asked. Calls are sent by rank: what ends work goes ahead of renewals, these of callers who hold what others wait for, and
-// these of the rest.
+// a value that was read before it asked. Calls are sent by rank: what ends work, then what renews a lease, then what
+// others wait for, then the rest.
 //
 // # Time-outs
 //

@@ -88,25 +88,13 @@ func (s *Sender) AskOnce(ctx context.Context, call script.Call) (Reply, error) {
 
 // AskAll asks all at once, in as few requests as there are nodes, and returns the first error.
 func (s *Sender) AskAll(ctx context.Context, calls []script.Call) ([]*redis.Cmd, error) {
-	byLane := make(map[*lane][]*queuedCall)
-	all := make([]*queuedCall, len(calls))
-	for i := range calls {
-		l := s.lane(calls[i].Keys[0])
-		all[i] = newCall(ctx, l, Call{Script: &calls[i], Rank: Ordinary})
-		byLane[l] = append(byLane[l], all[i])
-	}
-	for l, those := range byLane {
-		if err := l.enqueue(those...); err != nil {
-			return nil, err
-		}
-	}
+	replies, errs := s.AskTogether(ctx, calls, make([]*Trail, len(calls)))
 	cmds, failed := make([]*redis.Cmd, len(calls)), error(nil)
-	for i, c := range all {
-		reply, err := c.wait()
+	for i, err := range errs {
 		if again(err) && failed == nil {
-			reply, err = s.Ask(ctx, calls[i], nil)
+			replies[i], err = s.Ask(ctx, calls[i], nil)
 		}
-		if cmds[i] = reply.Cmd; failed == nil {
+		if cmds[i] = replies[i].Cmd; failed == nil {
 			failed = err
 		}
 	}
