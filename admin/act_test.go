@@ -20,9 +20,9 @@ func TestNothingCanBeDoneUnlessItIsAllowed(t *testing.T) {
 	keep(t, g, "a")
 	for name, h := range map[string]*Handler{
 		"by default": New(g),
-		"other actions": Config{Guards: []*cacheguard.Guard{g}, Allow: func(_ *http.Request, a Action) bool {
+		"other actions": NewHandler(Config{Guards: []*cacheguard.Guard{g}, Allow: func(_ *http.Request, a Action) bool {
 			return a == Bypass || a == Revoke
-		}}.Handler(),
+		}}),
 	} {
 		status, said := post(h, "invalidate-key", `{"name":"a"}`, nil)
 		expect.Equal(t, name+": "+said, status, http.StatusForbidden)
@@ -40,7 +40,7 @@ func TestAnActionComesFromThePageItself(t *testing.T) {
 	t.Parallel()
 	g := newGuard(t, cacheguard.Config{})
 	keep(t, g, "a")
-	h := Config{Guards: []*cacheguard.Guard{g}, Allow: everything}.Handler()
+	h := NewHandler(Config{Guards: []*cacheguard.Guard{g}, Allow: everything})
 	for name, change := range map[string]func(*http.Request){
 		"no token":           func(r *http.Request) { r.Header.Del(tokenHeader) },
 		"another token":      func(r *http.Request) { r.Header.Set(tokenHeader, New().token) },
@@ -82,10 +82,11 @@ func newActing(t *testing.T) *acting {
 		Name: "product", Load: func(context.Context, int) (string, error) { return "", nil },
 	})
 	expect.ErrorIs(t, err)
-	a.page = Config{
+	a.page = NewHandler(Config{
 		Guards: []*cacheguard.Guard{a.guard}, Lockers: []Locker{a.locks}, Allow: everything,
 		Logger: slog.New(slog.NewTextHandler(&a.log, nil)),
-	}.Handler()
+	})
+
 	return a
 }
 

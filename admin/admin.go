@@ -88,11 +88,6 @@ type guard struct {
 // mostBusy is how many look-ups run at once, and how many actions: those who look must not keep others from acting.
 const mostBusy = 8
 
-// Handler is NewHandler with this Config.
-//
-// Deprecated: use NewHandler.
-func (c Config) Handler() *Handler { return NewHandler(c) }
-
 // NewHandler returns a Handler with the Config.
 func NewHandler(c Config) *Handler {
 	h := &Handler{

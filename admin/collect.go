@@ -77,7 +77,7 @@ func guardOf(g *guard) guardState {
 	one := guardState{
 		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs,
 		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Owed: stats.Owed,
-		Breakers: stats.Breakers, Open: stats.BreakersOpen,
+		Breakers: stats.Breakers, Open: stats.BreakersOpen, SlowParts: stats.SlowParts, Hedged: stats.Hedged,
 		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(),
 		Warming: stats.Warming, Refreshes: stats.FailedRefreshes, Altered: stats.Altered, Shadow: shadowOf(&stats.Shadowed),
 		Local: stats.LocalEntries, LocalBytes: stats.LocalBytes, Evictions: stats.LocalEvictions,
@@ -106,6 +106,7 @@ func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64
 	all := make(map[string]float64)
 	for name, lasts := range map[string]time.Duration{
 		"outage": t.Outage, "owing": t.Pending, "deaf": t.Deaf, "saturated": t.Saturated, "bypassed": t.Bypassed,
+		"slow": t.Slow,
 	} {
 		if lasts > 0 {
 			all[name] = lasts.Seconds()

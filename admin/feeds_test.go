@@ -27,7 +27,7 @@ func TestFeedsAndReportsAreShown(t *testing.T) {
 	t.Parallel()
 	r, err := cdc.NewReport(cdc.ReportConfig{})
 	expect.ErrorIs(t, err)
-	h := Config{
+	h := NewHandler(Config{
 		Feeds: map[string]Feed{
 			"shop": feed{stats: cdc.Stats{
 				Reading: true, Behind: 2 * time.Second, BehindBytes: 3, Retained: 4, Rows: 5, Transactions: 6, Invalidations: 7, Whole: 8, Reconnects: 9,
@@ -36,7 +36,8 @@ func TestFeedsAndReportsAreShown(t *testing.T) {
 			"none": nil,
 		},
 		Reports: map[string]*cdc.Report{"shop": r, "none": nil},
-	}.Handler()
+	})
+
 	s := look(t, h)
 	expect.Equal(t, "feeds", len(s.Feeds), 1)
 	expect.Equal(t, "a problem", strings.HasPrefix(s.Feeds[0].Problem, "no rights.") && len(s.Feeds[0].Problem) == longestShown, true)
@@ -66,10 +67,11 @@ func TestReportsNameTheKeysThatWereOld(t *testing.T) {
 func TestARequestCanWaitUntilAFeedHasCaughtUp(t *testing.T) {
 	t.Parallel()
 	why := errors.New("no instance reads")
-	h := Config{Feeds: map[string]Feed{
+	h := NewHandler(Config{Feeds: map[string]Feed{
 		"well": feed{caught: func(context.Context) error { return nil }},
 		"ill":  feed{caught: func(context.Context) error { return why }},
-	}}.Handler()
+	}})
+
 	ask := func(name, site string) (int, string) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, here+"/?do=catch-up&feed="+name, nil)

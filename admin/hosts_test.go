@@ -45,8 +45,8 @@ func TestASiteThatMakesItsNameStandForTheServerNeitherReadsNorActs(t *testing.T)
 func TestAddressesLocalhostAndTheNamedHostsMayAsk(t *testing.T) {
 	t.Parallel()
 	a := newActing(t)
-	named := Config{Guards: []*cacheguard.Guard{a.guard}, Hosts: []string{"Ops.example"}}.Handler()
-	all := Config{Guards: []*cacheguard.Guard{a.guard}, Hosts: []string{"*"}}.Handler()
+	named := NewHandler(Config{Guards: []*cacheguard.Guard{a.guard}, Hosts: []string{"Ops.example"}})
+	all := NewHandler(Config{Guards: []*cacheguard.Guard{a.guard}, Hosts: []string{"*"}})
 	for host, pages := range map[string][]*Handler{
 		"localhost": {a.page, named}, "LOCALHOST:80": {a.page, named}, "127.0.0.1": {a.page, named}, "10.1.2.3:8080": {a.page, named},
 		"[::1]:8080": {a.page, named}, "[fe80::1]": {a.page, named}, "ops.example": {named, all}, "ops.example:443": {named, all},
@@ -62,7 +62,7 @@ func TestAddressesLocalhostAndTheNamedHostsMayAsk(t *testing.T) {
 func TestNamesThatAreLongOrNoTextAreCutAndCannotBeChosen(t *testing.T) {
 	t.Parallel()
 	locks := newMutex(t)
-	h := Config{Lockers: []Locker{locks}}.Handler()
+	h := NewHandler(Config{Lockers: []Locker{locks}})
 	for name, cut := range map[string]bool{
 		"import": false, "nightly\nimport": false, strings.Repeat("x", longestShown): false, strings.Repeat("ü", longestShown): true,
 		"odd\xffname": true, "x" + strings.Repeat("y", 1<<15): true,

@@ -21,7 +21,7 @@ func lookLock(t *testing.T, h http.Handler, name string) (found foundLock) {
 func TestASemaphoreShowsItsPermitsItsHoldersAndHowManyWait(t *testing.T) {
 	t.Parallel()
 	reports := newSemaphore(t, 2)
-	h := Config{Lockers: []Locker{reports}, Allow: everything}.Handler()
+	h := NewHandler(Config{Lockers: []Locker{reports}, Allow: everything})
 	leases := make(map[string]*semaphore.Lease)
 	for range 2 {
 		lease, err := reports.Lock(t.Context(), "reports")
@@ -61,7 +61,7 @@ func TestASemaphoreShowsItsPermitsItsHoldersAndHowManyWait(t *testing.T) {
 func TestAQuorumShowsWhatItsServersSayAndCannotBeRevoked(t *testing.T) {
 	t.Parallel()
 	q := newQuorum(t)
-	h := Config{Lockers: []Locker{q}, Allow: everything}.Handler()
+	h := NewHandler(Config{Lockers: []Locker{q}, Allow: everything})
 	lease, err := q.Lock(t.Context(), "import")
 	expect.ErrorIs(t, err)
 	shown := look(t, h).Lockers[0]
@@ -85,7 +85,7 @@ func TestALockerWhoseMessagesDoNotArriveIsShown(t *testing.T) {
 	locks, err := mutex.New(s.Client(t, s.As(t, "~*", "resetchannels", "+@all")), mutex.Config{RedisTimeout: redistest.Patience, Prefix: "jobs"})
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = locks.Close() }) // always nil
-	h := Config{Lockers: []Locker{locks}}.Handler()
+	h := NewHandler(Config{Lockers: []Locker{locks}})
 	expect.Equal(t, "deaf before it needs messages", look(t, h).Lockers[0].Deaf, false)
 	lease, err := locks.Lock(t.Context(), "import")
 	expect.ErrorIs(t, err)

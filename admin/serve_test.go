@@ -15,7 +15,7 @@ import (
 
 func TestThePolicyLetsThePageRunWhatItHasAndNothingElse(t *testing.T) {
 	t.Parallel()
-	h := Config{Guards: []*cacheguard.Guard{newGuard(t, cacheguard.Config{})}, Lockers: []Locker{newMutex(t)}, Allow: everything}.Handler()
+	h := NewHandler(Config{Guards: []*cacheguard.Guard{newGuard(t, cacheguard.Config{})}, Lockers: []Locker{newMutex(t)}, Allow: everything})
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, here+"/", nil))
 	csp, page := w.Header().Get("Content-Security-Policy"), w.Body.String()
@@ -115,7 +115,7 @@ func TestNothingToShowIsNoError(t *testing.T) {
 	h := New(nil, nil)
 	expect.Equal(t, "guards", len(look(t, h).Guards), 0)
 	get(t, h, "/", http.StatusOK)
-	h = Config{Lockers: []Locker{nil}, Pages: []Pages{nil}}.Handler()
+	h = NewHandler(Config{Lockers: []Locker{nil}, Pages: []Pages{nil}})
 	expect.Equal(t, "data", fmt.Sprint(len(look(t, h).Lockers), len(look(t, h).Pages)), "0 0")
 }
 

@@ -42,6 +42,8 @@ type guardState struct {
 	Waiting    int                `json:"waiting"`
 	Breakers   int                `json:"breakers"`
 	Open       int                `json:"breakers_open"`
+	SlowParts  int                `json:"slow_parts"`
+	Hedged     uint64             `json:"hedged"` // loads beside Redis
 	Owed       int                `json:"owed"`
 	Intents    int                `json:"intents"`       // of this process's transactions that are not done
 	Oldest     float64            `json:"oldest_intent"` // for how long the oldest has stood

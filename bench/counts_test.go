@@ -38,8 +38,9 @@ func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
 		{"hits of 100 keys", cost{1, 1, 343}, hits(100)},
 		{"cache hit, with a Version", cost{1, 1, 18}, versionedHit(2)},
 		{"negative", cost{1, 1, 15}, negative},
-		// 135 to 148: go-redis adds three for each request before which it checks that the connection still stands.
-		{"loaded", cost{3, 11, 150}, loaded},
+		// 139 on two processors, 152 to 156 on one, where AllocsPerRun counts: go-redis adds three for each request before which it checks
+		// that the connection still stands.
+		{"loaded", cost{3, 11, 158}, loaded},
 		{"loaded without Redis", cost{0, 0, 52}, withoutRedis},
 		{"shared in the instance", cost{5, 13, 0}, sharedHere},
 		{"shared by two instances", cost{6, 20, 0}, sharedElsewhere(own, s)},

@@ -38,7 +38,7 @@ func TestACacheHasItsOwnSettingsAndElseTheGuards(t *testing.T) {
 		return "v", nil
 	}
 	own := newCaches(t, f, CacheConfig[int, text]{
-		Name: "own", Load: load, TTL: time.Minute, StaleFor: -1, NegativeTTL: time.Second, Codec: hexCodec{},
+		Name: "own", Load: load, TTL: time.Minute, StaleFor: -1, NegativeTTL: time.Minute / 2, Codec: hexCodec{},
 	})[0]
 	guards := newCaches(t, f, CacheConfig[int, text]{Name: "guards", Load: load})[0]
 	short := newCaches(t, f, CacheConfig[int, text]{Name: "short", Load: load, TTL: time.Minute})[0]
@@ -50,7 +50,7 @@ func TestACacheHasItsOwnSettingsAndElseTheGuards(t *testing.T) {
 	}
 	f.stored()
 	for key, most := range map[string]time.Duration{
-		"own:1": time.Minute, "own:0": time.Second, "guards:1": 2 * time.Hour, "guards:0": 30 * time.Minute,
+		"own:1": time.Minute, "own:0": time.Minute / 2, "guards:1": 2 * time.Hour, "guards:0": 30 * time.Minute,
 		"short:1": time.Hour + time.Minute, "short:0": time.Minute,
 	} {
 		ttl, err := f.redis.PTTL(ctx, f.value(key)).Result()

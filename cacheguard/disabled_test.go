@@ -138,7 +138,7 @@ func TestADisabledGuardAnswersTheOtherCalls(t *testing.T) {
 	expect.ErrorIs(t, g.InvalidateAll(t.Context()), nil)
 	expect.ErrorIs(t, g.SelfCheck(t.Context()), nil)
 	expect.Equal(t, "Stats", g.Stats(), Stats{MaxLoads: defaultMaxLoads, Subscribed: true})
-	expect.Equal(t, "Verify", g.Verify(), Verified{})
+	expect.Equal(t, "Verified", g.Verified(), Verified{})
 	_, how, err := Fetch(t.Context(), g, "k", Source[string]{})
 	expect.ErrorIs(t, err, ErrNotCached)
 	expect.Equal(t, "outcome", how, "")

@@ -121,7 +121,7 @@ func ExampleGuard_SelfCheck() {
 }
 
 // One hit in a thousand is compared with the database, in the background.
-func ExampleGuard_Verify() {
+func ExampleGuard_Verified() {
 	rdb := newClient()
 	defer rdb.Close()
 	guard, err := cacheguard.New(rdb, cacheguard.Config{

@@ -9,13 +9,25 @@ import (
 	"github.com/cacheguard/go/internal/cache/pages"
 )
 
+// ticket is a call's share in a flight.
+type ticket = flight.Ticket[flightKey, answer]
+
 // shareRebuild returns the value of a key that the read did not find, or found to be unfit.
 func (g *Guard) shareRebuild(ctx context.Context, j *job, asked uint64, unfit []byte) (a answer, joined bool, err error) {
+	t, err := g.enterRebuild(ctx, j, unfit)
+	if err == nil {
+		a, err = g.awaitTicket(ctx, t, j.key, asked, nil)
+	}
+	return a, t.Joined, err
+}
+
+// enterRebuild is the first half of that.
+func (g *Guard) enterRebuild(ctx context.Context, j *job, unfit []byte) (ticket, error) {
 	m := filled
 	if j.spare {
 		m = lowly
 	}
-	return g.share(ctx, j, m, asked, func(ctx context.Context, publish func(answer)) answer {
+	return g.enter(ctx, j, m, func(ctx context.Context, publish func(answer)) answer {
 		j.join(ctx)
 		defer j.skip()
 		r := g.newRebuild(j, unfit, publish)
@@ -31,9 +43,17 @@ func (g *Guard) shareRebuild(ctx context.Context, j *job, asked uint64, unfit []
 func (g *Guard) share(
 	ctx context.Context, j *job, m mode, asked uint64, run flight.Run[answer],
 ) (a answer, joined bool, err error) {
-	t, err := g.flights.Enter(ctx, j.flight(m), run)
-	if err != nil {
-		return a, false, err
+	t, err := g.enter(ctx, j, m, run)
+	if err == nil {
+		a, err = g.awaitTicket(ctx, t, j.key, asked, nil)
+	}
+	return a, t.Joined, err
+}
+
+// enter is the first half of that.
+func (g *Guard) enter(ctx context.Context, j *job, m mode, run flight.Run[answer]) (t ticket, err error) {
+	if t, err = g.flights.Enter(ctx, j.flight(m), run); err != nil {
+		return t, err
 	}
 	if j.free || m == filled && pages.Finishes(ctx, j.key) {
 		t.Keep()
@@ -41,19 +61,28 @@ func (g *Guard) share(
 	if t.Joined && g.cfg.Hooks.OnJoin != nil {
 		g.cfg.Hooks.OnJoin(j.key)
 	}
-	a, err = g.awaitTicket(ctx, t, j.key, func(early answer) bool { return early.answers(asked, t.Joined) })
-	return a, t.Joined, err
+	return t, nil
 }
 
-// awaitTicket waits for a flight's answer. For a call that joined the flight, the wait is a task.
+// waitFor waits for a flight's answer to a call that began at asked.
+func waitFor(ctx context.Context, t ticket, asked uint64) (answer, error) {
+	return t.Wait(ctx, func(early answer) bool { return early.answers(asked, t.Joined) })
+}
+
+// awaitTicket waits for a flight's answer. For a call that joined the flight, the wait is a task. When Redis keeps the flight waiting, late
+// goes on with the wait; nil: nothing but that is done.
 func (g *Guard) awaitTicket(
-	ctx context.Context, t flight.Ticket[flightKey, answer], key string, acceptable func(answer) bool,
-) (answer, error) {
-	if !t.Joined || g.cfg.Hooks.Begin == nil {
-		return t.Wait(ctx, acceptable)
+	ctx context.Context, t ticket, key string, asked uint64, late func(context.Context) (answer, error),
+) (a answer, err error) {
+	end := noEnd
+	if t.Joined && g.cfg.Hooks.Begin != nil {
+		ctx, end = g.cfg.Hooks.begin(ctx, TaskWait, key)
 	}
-	ctx, end := g.cfg.Hooks.begin(ctx, TaskWait, key)
-	a, err := t.Wait(ctx, acceptable)
+	if late != nil && t.Late(ctx) {
+		a, err = late(ctx)
+	} else {
+		a, err = waitFor(ctx, t, asked)
+	}
 	outcome := a.outcome
 	if outcome == Loaded {
 		outcome = Shared

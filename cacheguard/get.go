@@ -44,6 +44,8 @@ type query[V any] struct {
 	key   string
 	spec  loadSpec[V]
 	asked uint64 // the tick of the Guard's clock when the call began
+
+	besides bool // it loads beside Redis already, or has tried to
 }
 
 // retrieve answers a Get or a Fetch: from the local tier, from Redis, or with a load.
@@ -67,7 +69,15 @@ func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadS
 	if within.Named != nil {
 		return q.bypass(ctx, nil)
 	}
-	if spec.load != nil && g.local == nil && !within.Any() && g.expected.Expected() {
+	if g.isSlow(key) && spec.mayHedge(ctx, g, key) {
+		return q.retrieveSlowly(ctx, within)
+	}
+	return q.ask(ctx, within)
+}
+
+// ask asks Redis.
+func (q *query[V]) ask(ctx context.Context, within intent.Past) (v V, how Outcome, err error) {
+	if q.spec.load != nil && q.guard.local == nil && !within.Any() && q.guard.expected.Expected() {
 		if v, how, done, err := q.awaitRebuild(ctx, q.job(ctx, nil, false), nil, nil); done {
 			return v, how, err
 		}
@@ -87,14 +97,22 @@ func (q *query[V]) read(ctx context.Context, within intent.Past) (v V, how Outco
 			storing = g.beingStored(q.key, protocol.ShapeOf[V]{})
 		}
 		epochs := g.epochs.Begin(q.key, valueKey, q.spec.kind, q.spec.known)
-		read, err := g.link.Get(ctx, valueKey, epochs.Keys()...)
+		read, err := g.link.Ask(ctx, valueKey, epochs.Keys()...)
 		if err != nil {
 			return v, "", unanswered(ctx, q.key, err)
+		}
+		if v, how, done, err := q.awaitRead(ctx, read); done {
+			return v, how, err
 		}
 		g.expected.Found(read.Raw != nil || read.Err != nil)
 		epochs.Take(read)
 		r := decodeRead[V](g, q.key, q.spec.policyOf(g), read, nil)
 		r.compare(ctx, &epochs)
+		if more := epochs.Lacking(); more != nil {
+			if v, how, done, err := q.awaitRead(ctx, more); done {
+				return v, how, err
+			}
+		}
 		r, redisErr, err := confirmed(ctx, g, q.key, mark, read, r, &epochs, q.spec)
 		if err != nil {
 			return v, "", unanswered(ctx, q.key, err)
@@ -136,7 +154,11 @@ func (q *query[V]) job(ctx context.Context, old *V, aged bool) *job {
 // is no answer to this call.
 func (q *query[V]) awaitRebuild(ctx context.Context, j *job, old *V, unfit []byte) (v V, how Outcome, done bool, err error) {
 	g := q.guard
-	a, joined, err := g.shareRebuild(ctx, j, q.asked, unfit)
+	t, err := g.enterRebuild(ctx, j, unfit)
+	if err != nil {
+		return v, "", true, unanswered(ctx, q.key, err)
+	}
+	a, joined, err := q.await(ctx, t)
 	if err != nil {
 		return v, "", true, unanswered(ctx, q.key, err)
 	}

@@ -24,12 +24,12 @@ import (
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/cache/update"
 	"github.com/cacheguard/go/internal/cache/verify"
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/lifecycle"
-	"github.com/cacheguard/go/rwlock"
 )
 
 // Redis is what a Guard needs of a client: *redis.Client (also a Sentinel failover client), *redis.ClusterClient and
@@ -69,7 +69,7 @@ type Guard struct {
 	updates       update.Updates
 	process       inprocess.Process // where Redis is not used
 	notices       *tier.Notices
-	locks         *rwlock.Locker // of Update
+	locks         *rw.Locker // of Update; nil: on a Ring, it has none
 	journal       report.Journal
 	verifier      verify.Verifier
 	samples       bool // some answers are compared with the cache, or the source
@@ -77,6 +77,9 @@ type Guard struct {
 	warming       atomic.Int64 // calls of Warm
 	hottest       *hottest.Keys
 	bypass        *bypass.Switch
+	slowParts     atomic.Int64  // of the keyspace
+	hedged        atomic.Uint64 // loads beside Redis, ever,
+	hedgesWon     atomic.Uint64 // and calls that one answered
 	written       atomic.Uint64 // bytes of entries that loads stored, ever
 	dropping      atomic.Bool   // a value that is too large to be read is being removed
 	inbox         *wake.Inbox

@@ -122,6 +122,7 @@ func newGuard(t *testing.T, rdb Redis, cfg Config) *Guard {
 	t.Helper()
 	config.SetDefault(&cfg.RedisTimeout, bearing)
 	config.SetDefault(&cfg.LeaseTTL, bearing)
+	config.SetDefault(&cfg.HedgeAfter, off)
 	g, err := New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -155,6 +156,7 @@ func awaitCallers[V any](f *fleet, i int, key string, n int) {
 func (f *fleet) awaitRegistered(key string, n int) {
 	f.t.Helper()
 	if f.deaf {
+		redistest.Await(f.t, "an instance polls", func() bool { return f.redis.HExists(context.Background(), f.lease(key), "polled").Val() })
 		return
 	}
 	redistest.Await(f.t, fmt.Sprintf("%d instances are registered", n), func() bool {
@@ -180,6 +182,32 @@ func (f *fleet) exists(key string) bool {
 		f.t.Fatal(err)
 	}
 	return n == 1
+}
+
+// matching are the keys of the fleet, on whatever node, after whose Prefix the pattern fits.
+func (f *fleet) matching(pattern string) (found []string) {
+	f.t.Helper()
+	ask := func(ctx context.Context, node *redis.Client) error {
+		keys, err := node.Keys(ctx, f.guards[0].cfg.Prefix+pattern).Result()
+		found = append(found, keys...)
+		return err
+	}
+	var err error
+	switch rdb := f.redis.(type) {
+	case *redis.ClusterClient:
+		one := make(chan struct{}, 1)
+		err = rdb.ForEachMaster(context.Background(), func(ctx context.Context, node *redis.Client) error {
+			one <- struct{}{}
+			defer func() { <-one }()
+			return ask(ctx, node)
+		})
+	case *redis.Client:
+		err = ask(context.Background(), rdb)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return found
 }
 
 // stored waits until what the instances have loaded is stored, or refused: callers have their values earlier.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Hooks are called as things happen. Any of them may be nil. They must be quick, must not block and must not panic;
-// they may be called concurrently.
+// Hooks are called as things happen. Any of them may be nil. They must be quick, must not block, panic or call
+// runtime.Goexit; they may be called concurrently.
 type Hooks struct {
 	// Begin is called when something begins that takes time, with its Task, its keys, and the caller's context. It returns
 	// the context to go on with, which ends when ctx does, and a function that is called once at the end, which may be

@@ -121,7 +121,7 @@ func TestInspectSaysWhoIsWithinAnUpdate(t *testing.T) {
 		i := mustInspect(t, f.guards[1], "k")
 		expect.Equal(t, "writers", len(i.Writers), 1)
 		expect.Equal(t, "writer", i.Writers[0].Instance, "writer")
-		lock, err := f.guards[1].locks.Inspect(t.Context(), "k")
+		lock, err := locksOf(t, f.guards[1]).Inspect(t.Context(), "k")
 		if err != nil || !strings.HasSuffix(lock.Token, "@writer") {
 			t.Errorf("the lock belongs to %q, %v", lock.Token, err)
 		}

@@ -68,6 +68,7 @@ const (
 	direct                 // from the loader alone
 	background             // through the lease, for nobody in particular, without waiting for it
 	lowly                  // through the lease, with a spare slot: those who need the value must not wait for that
+	hedged                 // from the loader alone, with a spare slot, beside a Redis that is slow
 )
 
 // flightKey tells flights apart. Calls that want different types, or kinds, cannot share a value. Flights of different

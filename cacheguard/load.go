@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cacheguard/go/internal/cache/guess"
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
@@ -20,6 +21,7 @@ type loaders struct {
 	cfg     *Config
 	limits  *limit.Loads
 	running atomic.Int64
+	cost    guess.Cost // of all of them
 	journal *report.Journal
 	tasks   *lifecycle.Life // the Guard's
 }

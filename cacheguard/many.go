@@ -99,7 +99,7 @@ func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) 
 		}
 		return nil
 	}
-	tickets := make([]flight.Ticket[flightKey, answer], len(toLoad))
+	tickets := make([]ticket, len(toLoad))
 	for i, w := range toLoad {
 		j := m.job(ctx, b, w, nested)
 		tickets[i], err = m.guard.flights.Enter(ctx, j.flight(w.mode), m.flight(j, w))
@@ -111,16 +111,13 @@ func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) 
 			toLoad[i].key = "" // no ticket
 		}
 	}
-	for i, w := range toLoad {
-		if w.key == "" {
-			continue
-		}
-		switch a, err := m.guard.awaitTicket(ctx, tickets[i], w.key, m.acceptable(tickets[i].Joined)); {
-		case err != nil:
-			m.fail(ctx, w.key, "", unanswered(ctx, w.key, err))
-		case a.answers(m.asked, tickets[i].Joined):
-			v, how, err := unpack[V](a, tickets[i].Joined)
-			m.take(ctx, w.key, v, how, err, a.absent)
+	for i, got := range m.awaitAll(ctx, toLoad, tickets) {
+		switch w := toLoad[i]; {
+		case w.key == "":
+		case got.err != nil:
+			m.fail(ctx, w.key, "", unanswered(ctx, w.key, got.err))
+		case got.answers(m.asked, got.joined):
+			m.takeWon(ctx, w.key, got.won)
 		default:
 			rest = append(rest, w.key)
 		}
@@ -128,9 +125,10 @@ func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) 
 	return rest
 }
 
-// acceptable reports whether the first result of a flight is good for the call.
-func (m *many[V]) acceptable(joined bool) func(answer) bool {
-	return func(a answer) bool { return a.answers(m.asked, joined) }
+// takeWon takes what a load has answered.
+func (m *many[V]) takeWon(ctx context.Context, key string, w won) {
+	v, how, err := unpack[V](w.answer, w.joined)
+	m.take(ctx, key, v, how, err, w.absent)
 }
 
 // flight is the run of the key's flight.

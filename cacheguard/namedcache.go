@@ -55,7 +55,7 @@ func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V
 // open makes the Cache one of the kind.
 func (c *Cache[K, V]) open(k *kind) {
 	c.policy = c.cfg.policy(c.guard)
-	c.policy.kind, c.policy.fidelity = k, &k.fidelity
+	c.policy.kind, c.policy.fidelity, c.policy.cost = k, &k.fidelity, &k.cost
 	c.before = strings.TrimSuffix(c.guard.keys.ValueKey(k.name+":"), "}")
 	c.prefix = len(c.before) - len(k.name) - 1
 	if c.cfg.NotFound == nil {

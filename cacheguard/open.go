@@ -1,7 +1,6 @@
 package cacheguard
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -13,14 +12,15 @@ import (
 	"github.com/cacheguard/go/internal/cache/serverclock"
 	"github.com/cacheguard/go/internal/cache/testenv"
 	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
-	"github.com/cacheguard/go/semaphore"
 )
 
 // New returns a Guard. It does no I/O and starts no goroutine. An unreachable Redis is not an error here: Hooks.OnRedisError
@@ -69,7 +69,9 @@ func (g *Guard) connect(closeOwn func() error) {
 	g.serverClocks = serverclock.New(serverclock.Servers{
 		Parts: g.breakers.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.Stepped,
 	})
+	g.breakers.Watch(g.loaders.cost.Average, g.onSlow)
 	g.link = link.New(g.rdb, g.cfg.RedisTimeout, g.breakers)
+	g.link.LateAfter = g.lateAfter
 	inbox, leaveInbox := wake.Open(g.rdb, g.cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(g.rdb, g.cfg.RedisTimeout)
 	g.inbox, g.keeper = inbox, keeper
@@ -133,7 +135,9 @@ func (g *Guard) Close() error {
 		g.flights.Stop() // before reads end, as a loader may be waiting for one and must find itself cancelled
 		g.link.StopReading()
 		g.flights.Close()
-		_ = g.locks.Close() // always nil; ends the contexts of updates
+		if g.locks != nil {
+			_ = g.locks.Close(nil) // always nil; ends the contexts of updates
+		}
 		g.bypass.Close()
 		g.hottest.Close()
 		g.intents.Close()
@@ -156,29 +160,12 @@ func (g *Guard) limits() (*limit.Loads, error) {
 		Journal: &g.journal,
 	}
 	if cfg.FleetLoads > 0 && !cfg.Disabled {
-		all, err := semaphore.New(g.rdb, semaphore.Config{
-			Prefix: cfg.Prefix, Instance: cfg.Instance, Permits: cfg.FleetLoads, TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout,
-		})
-		if err != nil {
+		var err error
+		if l.Permits, err = permits.New("semaphore", g.rdb, config.Lock{
+			Prefix: cfg.Prefix, Instance: cfg.Instance, TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout,
+		}, cfg.FleetLoads, nil); err != nil {
 			return nil, fmt.Errorf("Config.FleetLoads: %w", err)
 		}
-		l.Permits = permits{all}
 	}
 	return limit.New(l), nil
-}
-
-// permits is the semaphore of FleetLoads.
-type permits struct{ *semaphore.Locker }
-
-func (p permits) TryLock(ctx context.Context) (limit.Lease, error) {
-	return p.Locker.TryLock(ctx, limit.FleetName)
-}
-
-func (p permits) Lock(ctx context.Context) (limit.Lease, error) {
-	return p.Locker.Lock(ctx, limit.FleetName)
-}
-
-func (p permits) Probe(ctx context.Context) error {
-	_, err := p.Inspect(ctx, limit.FleetName)
-	return err
 }

@@ -30,6 +30,7 @@ type policy struct {
 	names                      failure.Names
 	kind                       *kind // nil: the entries belong to no Cache
 	fidelity                   *fidelity.Sampler
+	cost                       *guess.Cost // of loads
 	slot                       versionSlot
 }
 
@@ -37,7 +38,7 @@ type policy struct {
 func ordinaryPolicy(cfg *Config) policy {
 	return policy{
 		ttl: cfg.TTL, staleFor: cfg.StaleFor, negativeTTL: cfg.NegativeTTL,
-		jitter: cfg.Jitter, earlyRefresh: cfg.EarlyRefresh, codec: cfg.Codec, fidelity: new(fidelity.Sampler),
+		jitter: cfg.Jitter, earlyRefresh: cfg.EarlyRefresh, codec: cfg.Codec, fidelity: new(fidelity.Sampler), cost: new(guess.Cost),
 	}
 }
 
@@ -53,6 +54,7 @@ type kind struct {
 	aliens    guess.Aliens
 	unread    report.Throttle // what is logged
 	fidelity  fidelity.Sampler
+	cost      guess.Cost
 }
 
 // kinds are the kinds of a Guard, by name.

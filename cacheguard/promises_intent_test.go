@@ -111,6 +111,7 @@ func promiseIntentExpires(t *testing.T, a arena) {
 			return err == nil && v == "new"
 		})
 	}
+	redistest.Await(t, "no intent stands", func() bool { return len(f.matching(":*:until*")) == 0 })
 	slow.value.Store("new") // for loads that begin now
 	close(slow.release)
 	want(t, loading, "old")

@@ -106,6 +106,7 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte, r *readResult[
 			return &readResult[V]{state: g.undecodable(key, p, r.entry, err), kind: p.kind}
 		}
 	}
+	p.cost.Read(r.entry.Took)
 	r.state, r.how = g.freshness(key, p, r.entry), Hit
 	if r.state == stale {
 		r.how = Stale

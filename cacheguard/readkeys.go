@@ -22,8 +22,16 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 		questions[i].Beside = b.epochs.Keys()
 	}
 	room := &slab.Slab[readResult[V]]{Left: len(keys)}
-	for i, read := range m.guard.link.AskAll(ctx, questions) {
-		m.decoded(ctx, keys[i], read, &all[i], room)
+	reads := m.guard.link.AskAll(ctx, questions)
+	for i, raced := 0, false; i < len(keys); i++ {
+		if !raced && m.isLate(ctx, keys[i], reads[i]) {
+			raced = true
+			if m.readBeside(ctx, keys[i:], reads[i:], all[i:]) {
+				keys = keys[:i] // the others have their answers
+				break
+			}
+		}
+		m.decoded(ctx, keys[i], reads[i], &all[i], room)
 	}
 	var old []wanted
 	for i, key := range keys {
@@ -53,8 +61,10 @@ type beingRead[V any] struct {
 
 // decoded waits for the read of a key, and begins to judge it, without waiting for that.
 func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, b *beingRead[V], room *slab.Slab[readResult[V]]) {
-	b.read, b.err = read, link.ErrClosed
-	if read == nil {
+	if b.read = read; read == nil {
+		b.err = link.ErrClosed
+	}
+	if b.err != nil { // it was waited for already
 		return
 	}
 	if b.err = read.Wait(ctx); b.err == nil {

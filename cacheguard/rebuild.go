@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/wake"
@@ -19,6 +20,7 @@ func (r *rebuild) run(ctx context.Context) (a answer) {
 		return r.loadAlone(ctx)
 	}
 	r.identify(ctx)
+	r.waiters = flight.WaitersOf(ctx)
 	defer r.finishWait(&a)
 	waiter := g.inbox.Watch(protocol.LeaseKey(r.job.valueKey))
 	defer waiter.Stop()

@@ -101,8 +101,9 @@ func TestAnUpdateThatNoReplicaHearsOfDoesNotWrite(t *testing.T) {
 	if e, is := errors.AsType[*RedisError](err); !is || e.Op != "update" {
 		t.Errorf("%v", err)
 	}
+	locks := locksOf(t, r.guards[0])
 	redistest.Await(t, "the lock is given back", func() bool {
-		info, err := r.guards[0].locks.Inspect(t.Context(), "k")
+		info, err := locks.Inspect(t.Context(), "k")
 		return err == nil && info.Token == ""
 	})
 }

@@ -38,6 +38,19 @@ func (g *Guard) onBreaker(open bool) {
 	}
 }
 
+// onSlow reports that a part of the keyspace has become slow, or is so no more.
+func (g *Guard) onSlow(slow bool) {
+	parts := int64(1)
+	if !slow {
+		parts = -1
+	}
+	median := time.Duration(0)
+	for part := range g.breakers.Len() {
+		median = max(median, g.breakers.Breaker(part).Recent())
+	}
+	g.journal.Slow(g.slowParts.Add(parts), report.Slowness{Redis: median, Loads: g.loaders.cost.Average(), Hedged: g.hedged.Load()})
+}
+
 func (g *Guard) onTakeover(key string) {
 	g.count(key, func(t *observe.Tally) { t.Takeovers.Add(1) })
 	g.journal.Takeover(key)
@@ -79,6 +92,10 @@ func (g *Guard) onStale(key string, e protocol.Entry) {
 func (l *loaders) onLoad(j *job, took time.Duration, err error) {
 	if o := l.journal.Observer.Load(); o != nil {
 		o.Loaded(tallyOf(o, j.policy), took, failed(err))
+	}
+	if err == nil {
+		l.cost.Took(took)
+		j.policy.cost.Took(took)
 	}
 	l.journal.Loaded(j.key, took, err)
 	if l.cfg.Hooks.OnLoad != nil {

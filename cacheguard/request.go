@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
@@ -35,6 +36,7 @@ type rebuild struct {
 	origin      string         // of the load that it waits for
 	endWait     func(End)      // ends the task of waiting for another instance; nil: there is none
 	patience    time.Time      // when WaitTimeout is over; zero: it has none
+	waiters     *flight.Waiters
 }
 
 func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild {
@@ -61,7 +63,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 		defer done()
 	}
 	if !request.Take && request.Unfit == nil && g.plain {
-		cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Exists(valueKey), Rank: link.Ordinary})
+		cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Exists(valueKey), Rank: link.Ordinary, Waiters: r.waiters})
 		if err != nil || cmd.Val() == int64(0) {
 			return protocol.Acquired{Status: protocol.Free}, err
 		}
@@ -79,7 +81,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 		r.beforeLoad(ctx).Prepare(ctx)
 	}
 	asked := g.cfg.clock.Now()
-	cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate})
+	cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate, Waiters: r.waiters})
 	if err != nil {
 		return protocol.Acquired{}, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/lock/queue"
-	"github.com/cacheguard/go/internal/lock/rwscripts"
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
@@ -211,7 +211,7 @@ func (f *fleet) lockOf(key string) queue.Calls {
 	for _, behind := range []string{":readers", ":writers", ":waiting", ":alive", ":gone"} {
 		keys = append(keys, base+behind)
 	}
-	return queue.Calls{Scripts: &rwscripts.Compile(func(source string) string { return source }).Scripts, Keys: keys}
+	return queue.Calls{Scripts: &rw.Compile(func(source string) string { return source }).Scripts, Keys: keys}
 }
 
 // ask asks for the lock, and release gives it up.

@@ -9,7 +9,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/invalidate"
 	"github.com/cacheguard/go/internal/cache/selfcheck"
 	"github.com/cacheguard/go/internal/redis/link"
-	"github.com/cacheguard/go/rwlock"
 )
 
 // SelfCheck checks that Redis allows what the Guard needs. Call it when a service starts. It checks that
@@ -66,7 +65,7 @@ func (g *Guard) checks() *selfcheck.Checks {
 			if g.locks == nil {
 				return nil // on a Ring, where Update has none
 			}
-			return g.locks.Do(ctx, key, func(context.Context, *rwlock.Lease) error { return nil })
+			return g.locks.Do(ctx, key, func(context.Context) error { return nil })
 		},
 	}
 	if g.local != nil {

@@ -16,7 +16,7 @@ const shortestStay = 20 * time.Millisecond
 // refresh replaces the entry in the background, unless this instance is doing so already. If a loader asked for the entry, the
 // refresh is no part of that load. A transaction, whose loads are not stored, replaces nothing.
 func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Duration) {
-	if j.scope.isTransactions() {
+	if j.scope.isTransactions() || g.isSlow(j.key) { // the slots are for callers who do not want to wait for Redis
 		j.skip()
 		return
 	}

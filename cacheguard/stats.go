@@ -28,7 +28,10 @@ type Stats struct {
 
 	Breakers     int  // circuit breakers: one, or those of the parts of a cluster; a disabled Guard has none
 	BreakersOpen int  // how many are open: Redis, or that part of it, is not asked
+	SlowParts    int  // parts of the keyspace that are neither, and in which Redis takes longer than the loads that it saves
 	Closed       bool // see Close
+
+	Hedged, HedgesWon uint64 // loads beside Redis so far, and calls that one of them answered; see Config.HedgeAfter
 
 	Shadowed Shadowed // see Config.Shadow
 
@@ -57,7 +60,8 @@ func (g *Guard) Stats() Stats {
 		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
-	s.Breakers, s.BreakersOpen = g.countBreakers()
+	s.Breakers, s.BreakersOpen, s.SlowParts = g.countBreakers()
+	s.Hedged, s.HedgesWon = g.hedged.Load(), g.hedgesWon.Load()
 	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.serving.shadowed()
 	s.FleetLoads = g.cfg.FleetLoads
 	s.Queued, s.FleetQueued = g.loaders.limits.Waiting()
@@ -70,17 +74,20 @@ func (g *Guard) Stats() Stats {
 	return s
 }
 
-// countBreakers is how many circuit breakers there are, and are open.
-func (g *Guard) countBreakers() (all, open int) {
+// countBreakers is how many circuit breakers there are, and are open, and how many of the others are slow.
+func (g *Guard) countBreakers() (all, open, slow int) {
 	if g.cfg.Disabled {
-		return 0, 0
+		return 0, 0, 0
 	}
 	for part := range g.breakers.Len() {
-		if g.breakers.Breaker(part).IsOpen() {
+		switch b := g.breakers.Breaker(part); {
+		case b.IsOpen():
 			open++
+		case b.IsSlow():
+			slow++
 		}
 	}
-	return g.breakers.Len(), open
+	return g.breakers.Len(), open, slow
 }
 
 // pending is how many invalidations are pending.

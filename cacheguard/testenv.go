@@ -23,6 +23,7 @@ func (c Config) rehearsed(env *testenv.Env) Config {
 	c.Replicas = 0 // the Redis of a test has none
 	config.SetDefault(&c.Jitter, off)
 	config.SetDefault(&c.RedisTimeout, 20*time.Second)
+	config.SetDefault(&c.HedgeAfter, off)
 	lease := time.Minute
 	if c.UpdateTimeout > 0 { // which may not be shorter
 		lease = max(min(lease, c.UpdateTimeout), defaultLeaseTTL)

@@ -40,10 +40,12 @@ func wantTraffic(t *testing.T, got, want map[string]int64) {
 	}
 }
 
-// warm makes the server know the scripts.
+// warm makes the server know the scripts, and the guards what they read once.
 func warm(t *testing.T, f *fleet) {
-	mustGet(t, f.guards[0], "warm", returns("v"))
-	mustInvalidate(t, f.guards[0], "warm")
+	for _, g := range f.guards {
+		mustGet(t, g, "warm", returns("v"))
+		mustInvalidate(t, g, "warm")
+	}
 }
 
 func TestAHitIsOneMGETOfTheValueAndItsEpochs(t *testing.T) {
@@ -78,8 +80,10 @@ func TestAWaitingInstanceMakesTwoRequestsAndIsPushedTheValue(t *testing.T) {
 	db := newSource("v")
 	first := async(f.guards[0], "k", db.load)
 	<-db.begun
+	before := s.Commands()["get"]
 	second := async(f.guards[1], "k", db.load)
 	f.awaitRegistered("k", 1)
+	redistest.Await(t, "the one that waits has read its epoch", func() bool { return s.Commands()["get"]-before == 2 }) // acquire has one, too
 	wantTraffic(t, traffic(s, func() {
 		close(db.release)
 		want(t, first, "v")

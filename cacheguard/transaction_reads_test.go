@@ -270,7 +270,7 @@ func TestAPutWithinATransactionStoresNothing(t *testing.T) {
 func transactionConfig(name string) Config {
 	cfg := Config{RedisTimeout: bearing}
 	if strings.Contains(name, "too long") {
-		cfg.LeaseTTL, cfg.UpdateTimeout = 100*time.Millisecond, 300*time.Millisecond
+		cfg.LeaseTTL, cfg.UpdateTimeout = 2*time.Second, 2*time.Second
 	}
 	return cfg
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/cache/update"
-	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/goredis"
+	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/errs"
-	"github.com/cacheguard/go/rwlock"
 )
 
 // Update writes to the source so that no Get that begins after Update returned, in any process, returns an older value, even
@@ -108,20 +108,17 @@ func checkUpdate(ctx context.Context, g *Guard, keys []string, write func(contex
 
 // openUpdates makes what runs the writes.
 func (g *Guard) openUpdates() (err error) {
-	lock := rwlock.Config{
+	lock := config.Lock{
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, TTL: g.cfg.LeaseTTL, MaxHold: g.cfg.UpdateTimeout, RedisTimeout: g.cfg.RedisTimeout,
 		Replicas: g.cfg.Replicas,
 	}
 	if goredis.CheckOnePlace(g.rdb) == nil { // else Update refuses
-		if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
+		if g.locks, err = rw.New("rwlock", g.rdb, lock); err != nil {
 			return err
 		}
 	}
 	g.updates.Intents, g.updates.Config = &g.intents, update.Config{
-		Prefix: g.cfg.Prefix, StepByStep: g.cfg.Replicas > 0, Together: locker.TogetherOf(g.locks), WriteLock: g.cfg.WriteLock, CutOff: g.isCutOff,
-		Lock: func(ctx context.Context, key string, f func(context.Context) error) error {
-			return g.locks.Do(ctx, key, func(ctx context.Context, _ *rwlock.Lease) error { return f(ctx) })
-		},
+		Prefix: g.cfg.Prefix, StepByStep: g.cfg.Replicas > 0, Locks: g.locks, WriteLock: g.cfg.WriteLock, CutOff: g.isCutOff,
 		IsRedis: func(err error) bool { _, is := errors.AsType[*RedisError](err); return is },
 	}
 	return nil

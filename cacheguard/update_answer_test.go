@@ -101,9 +101,10 @@ func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
 	f := newFleetOn(t, shared.Client(t), Config{UpdateAnyway: true, LeaseTTL: time.Second}, proxy.Client(t, patient), shared.Client(t))
 	warm(t, newFleetOn(t, shared.Client(t), Config{}, shared.Client(t)))
 	rule := proxy.On(scriptOf("begin_update"), redistest.HoldReply)
+	locks := locksOf(t, f.guards[1])
 	go func() { // owner: the test; ends with the rule
 		<-rule.Hit()
-		_, _ = f.guards[1].locks.Revoke(context.Background(), "k") // the error of Update tells
+		_, _ = locks.Revoke(context.Background(), "k") // the error of Update tells
 		<-time.After(3 * time.Second)                              // three leases
 		rule.Release()
 	}()

@@ -61,8 +61,19 @@ func TestUpdateManyGivesUpWhatItGotIfAnotherKeyIsTaken(t *testing.T) {
 	}
 }
 
+// locksOf are the locks of the Guard's updates, for somebody who looks at them.
+func locksOf(t *testing.T, g *Guard) *rwlock.Locker {
+	t.Helper()
+	k, err := rwlock.New(g.rdb, rwlock.Config{Prefix: g.cfg.Prefix, RedisTimeout: bearing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.Close() }) // always nil
+	return k
+}
+
 func (f *fleet) lockInfo(key string) rwlock.Info {
-	info, err := f.guards[1].locks.Inspect(context.Background(), key)
+	info, err := locksOf(f.t, f.guards[1]).Inspect(context.Background(), key)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -228,8 +239,8 @@ func TestAnUpdateDoesNotOvertakeThoseThatWait(t *testing.T) {
 	first := beginUpdate(f, 0, db, "1", "k")
 	<-first.began
 	second := beginUpdate(f, 0, db, "2", "k")
-	redistest.Await(t, "it waits", func() bool { return f.guards[0].updates.Together.Awaited("k") })
-	expect.Equal(t, "another key", f.guards[0].updates.Together.Awaited("j"), false)
+	redistest.Await(t, "it waits", func() bool { return f.guards[0].updates.Locks.Awaited("k") })
+	expect.Equal(t, "another key", f.guards[0].updates.Locks.Awaited("j"), false)
 	first.release <- nil
 	second.release <- nil
 	expect.Equal(t, "errors", errors.Join(<-first.done, <-second.done), nil)

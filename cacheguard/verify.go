@@ -17,11 +17,6 @@ type Verified struct {
 	Failed     uint64 // the source or Redis could not be read
 }
 
-// Verify is Verified.
-//
-// Deprecated: use Verified.
-func (g *Guard) Verify() Verified { return g.Verified() }
-
 // Verified returns the counts since New.
 func (g *Guard) Verified() Verified {
 	if g == nil {

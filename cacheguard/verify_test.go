@@ -36,8 +36,8 @@ func TestVerifyTellsHowHitsCompareWithTheSource(t *testing.T) {
 			mustGet(t, g, "k", db.load)
 			mustGet(t, g, "k", db.load) // a hit
 			c.write(f, db)
-			redistest.Await(t, "it was compared", func() bool { return g.Verify() != Verified{} })
-			expect.Equal(t, "counted", c.want(g.Verify()), 1)
+			redistest.Await(t, "it was compared", func() bool { return g.Verified() != Verified{} })
+			expect.Equal(t, "counted", c.want(g.Verified()), 1)
 		})
 	}
 }
@@ -54,7 +54,7 @@ func TestVerifyFindsWhatOnlyTheLocalTierStillServes(t *testing.T) {
 	f.redis.Del(context.Background(), f.value("k"))
 	redistest.Await(t, "it was found", func() bool {
 		expect.Equal(t, "served", mustGet(t, g, "k", db.load), "old")
-		return g.Verify().Stale > 0
+		return g.Verified().Stale > 0
 	})
 }
 
@@ -78,9 +78,9 @@ func TestVerifyComparesHitsOfGetManyKeyByKey(t *testing.T) {
 				f.keptBy(0, "b", "v:b")
 			}
 			redistest.Await(t, "no comparison is under way", func() bool { return g.verifier.Running.Load() == 0 })
-			before := g.Verify()
+			before := g.Verified()
 			many()
-			redistest.Await(t, "both were compared", func() bool { return g.Verify().Matched == before.Matched+2 })
+			redistest.Await(t, "both were compared", func() bool { return g.Verified().Matched == before.Matched+2 })
 		})
 	}
 }
@@ -91,7 +91,7 @@ func TestVerifyCountsWhatItCannotRead(t *testing.T) {
 	g := f.guards[0]
 	mustGet(t, g, "k", returns("v"))
 	mustGet(t, g, "k", func(context.Context) (string, error) { return "", errors.New("no") })
-	redistest.Await(t, "it was compared", func() bool { return g.Verify().Failed == 1 })
+	redistest.Await(t, "it was compared", func() bool { return g.Verified().Failed == 1 })
 }
 
 func TestCloseDoesNotWaitForVerifications(t *testing.T) {

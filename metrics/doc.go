@@ -45,6 +45,10 @@
 //	cacheguard_takeovers_total{cache}                 leases taken over from an instance that had died or hung
 //	cacheguard_redis_errors_total{cache,op}           operations that failed
 //	cacheguard_breakers_open{cache}                   circuit breakers that are open; more than one on a cluster
+//	cacheguard_slow_parts{cache}                      parts of the keyspace in which Redis takes longer than the loads
+//	                                                  that it saves (Watch)
+//	cacheguard_hedged_loads_total{cache}              loads beside a Redis that kept calls waiting (Watch)
+//	cacheguard_hedges_won_total{cache}                calls that such a load answered (Watch)
 //	cacheguard_owed_invalidations{cache}              keys whose invalidation is still to be sent (Watch)
 //	cacheguard_owed_invalidations_age_seconds{cache}  since when some are (Watch)
 //	cacheguard_intents{cache}                         intents of transactions that are not done (Watch)

@@ -66,7 +66,7 @@ func ExampleMetrics_HTTP() {
 	// Output: 3
 }
 
-func ExampleMetrics_Mutex() {
+func ExampleMetrics_Lock() {
 	ctx, rdb, registry := context.Background(), newClient(), prometheus.NewRegistry()
 	m, err := metrics.New(registry, metrics.Config{})
 	if err != nil {

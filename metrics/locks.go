@@ -14,21 +14,6 @@ func (m *Metrics) Lock(name string) mutex.Hooks {
 	return mutex.Hooks{OnLock: asked, OnUnlock: unlocked}
 }
 
-// Mutex is Lock.
-//
-// Deprecated: use Lock.
-func (m *Metrics) Mutex(name string) mutex.Hooks { return m.Lock(name) }
-
-// RWLock is Lock.
-//
-// Deprecated: use Lock.
-func (m *Metrics) RWLock(name string) mutex.Hooks { return m.Lock(name) }
-
-// Semaphore is Lock.
-//
-// Deprecated: use Lock.
-func (m *Metrics) Semaphore(name string) mutex.Hooks { return m.Lock(name) }
-
 // lock returns the two hooks of a lock.
 func (m *Metrics) lock(name string) (asked, unlocked func(string, time.Duration, error)) {
 	acquired, notAcquired, failed := m.lockWait.WithLabelValues(name, "acquired"),

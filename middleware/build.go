@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,92 +63,8 @@ type build struct {
 	stored atomic.Bool // set by the load
 }
 
-// recorder returns a Recorder of the handler's response, for its client or, if it is unheard, for nobody.
-func (b *build) recorder() *writer.Recorder {
-	x, client := b.lookup.x, http.ResponseWriter(nil)
-	if !b.unheard {
-		client = x.w
-	}
-	w := writer.NewRecorder(client, x.r, x.front, x.cache.cfg.MaxBody)
-	w.Decide, w.Hidden = b.decide, x.cache.hidden
-	w.Before = func(status int) { x.setStatus(cachestatus.Forward{Why: b.lookup.why, Status: status, Detail: w.Unfit}) }
-	return w
-}
-
-// handle calls the handler, and makes the record of its response. It leaves a panic to the request that joins the build.
-func (b *build) handle(r *http.Request) {
-	defer close(b.done)
-	returned := false
-	defer func() {
-		if p := recover(); !returned {
-			b.recovered(r, p)
-		}
-		b.interrupted = b.end() && !b.isWhole()
-		b.rec, b.keep = b.outcome()
-	}()
-	b.call(r)
-	if b.confirmed && !b.mayConfirm() {
-		// The request goes through the router again, which must start from the beginning.
-		r = b.lookup.backgroundRequest(r.Context())
-		rules.DropConditions(r.Header)
-		b.confirmed, b.validate = false, nil
-		b.w.Reset()
-		b.call(r)
-	}
-	returned = true
-}
-
-func (b *build) call(r *http.Request) {
-	b.began, b.asked = b.lookup.x.now(), r
-	b.lookup.x.next.ServeHTTP(b.w, r)
-	b.w.Finish()
-	b.route = route(r)
-}
-
-func (b *build) recovered(r *http.Request, panicked any) {
-	if err, ok := panicked.(error); panicked == nil || ok && errors.Is(err, http.ErrAbortHandler) {
-		b.panicked = http.ErrAbortHandler // recoverers compare it; nil: the handler ended its goroutine
-		return
-	}
-	stack := debug.Stack()
-	b.panicked = &PanicError{Value: panicked, Stack: stack}
-	b.lookup.x.cache.logPanic(r.Context(), panicked, stack)
-}
-
-// decide reports whether the response is held back to be stored. It is called once its header is known.
-func (b *build) decide(status int, h http.Header) writer.Decision {
-	b.received, b.confirmed = b.lookup.x.now(), false
-	b.lookup.x.cache.rules.Correct(b.lookup.x.r, h)
-	switch {
-	case status == http.StatusNotModified && b.validate != nil:
-		b.confirmed = true
-		return writer.Decision{Explicit: true, Discard: true}
-	case rules.IsFailure(status) && b.lookup.mayStandIn(b.validate, b.received):
-		b.standsIn = true
-		return writer.Decision{Explicit: true, Discard: true}
-	}
-	cache, method := b.lookup.x.cache, b.lookup.x.r.Method
-	b.assessed = cache.rules.Assess(b.lookup.x.r, b.reply(status, h))
-	unfit := b.assessed.Unfit
-	switch {
-	case unfit != "":
-	case !record.Fits(h):
-		unfit = writer.TooLarge
-	case !b.learnSearch(h):
-		unfit = otherSearch
-	case rules.DeclaredSize(status, h) > int64(cache.cfg.MaxBody):
-		unfit = b.tooLarge(status, h)
-	case method == http.MethodHead && (status != http.StatusOK || !b.assessed.Explicit):
-		unfit = wrongMethod // a router in front may have chosen this handler for HEAD, and refuse other requests with it
-	default:
-		unfit, b.refused = b.limited(status)
-	}
-	return writer.Decision{Unfit: unfit, Explicit: b.assessed.Explicit}
-}
-
-func (b *build) reply(status int, h http.Header) rules.Reply {
-	return rules.Reply{Status: status, Header: h, Front: b.lookup.x.front, Sent: b.began, Received: b.received}
-}
+// errInterrupted says that the handler's context ended before its response was whole.
+var errInterrupted = errors.New("middleware: the handler was interrupted")
 
 // wasCutOff reports whether the handler ended before its response was complete: its context ended, or it aborted, as ReverseProxy does
 // when the origin breaks off.
@@ -165,4 +81,49 @@ func (b *build) isComplete() bool {
 // isWhole reports whether the response itself shows that it is complete.
 func (b *build) isWhole() bool {
 	return !b.w.IsReleased() && b.panicked == nil && len(b.w.Body) > 0 && b.w.Sent.Get("Content-Length") != "" && b.isComplete()
+}
+
+// fitsSearch reports whether the response may be stored where it was looked for, by its No-Vary-Search.
+func (b *build) fitsSearch(h http.Header) (fits bool) {
+	fits, b.moved = b.lookup.x.learnSearch(b.asked.Context(), h)
+	return fits
+}
+
+// outlet is where a build can stream a response that cannot be stored: to the request that it runs for, while that is there.
+type outlet struct {
+	client client
+
+	mu    sync.Mutex
+	left  bool
+	build *build
+}
+
+// client is that request.
+type client interface {
+	writer() http.ResponseWriter
+	setStatus(f cachestatus.Forward)
+}
+
+// take makes the request wait for the build. It reports whether the request is still there and waits for no
+// other.
+func (o *outlet) take(b *build) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.left || o.build != nil {
+		return false
+	}
+	o.build = b
+	return true
+}
+
+// leave waits for the end of the build and returns it; nil if there was none. After that, none can begin.
+func (o *outlet) leave() *build {
+	o.mu.Lock()
+	o.left = true
+	b := o.build
+	o.mu.Unlock()
+	if b != nil {
+		<-b.done
+	}
+	return b
 }

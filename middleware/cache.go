@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/cache/testenv"
@@ -17,7 +15,6 @@ import (
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/sliced"
-	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // Cache stores responses of a handler. It is safe for concurrent use. It needs no Close: its background work belongs to the Guard.
@@ -28,7 +25,7 @@ type Cache struct {
 	rules   *rules.Settings
 	slices  *sliced.Store
 	limits  *limits
-	search  *searches
+	search  canonical.Searches
 	decoded *record.Recent
 	clock   clock.Clock // that pages age by
 	hidden  []string    // Config.HideFields
@@ -37,6 +34,9 @@ type Cache struct {
 	warms   atomic.Bool                    // Warm has been called
 	seen    atomic.Pointer[observe.Counts] // of package admin; nil: nobody looks
 }
+
+// warmed is the key of what a context says: the request is one of Warm's.
+type warmed struct{ by *Cache }
 
 // New returns a Cache that stores its responses in the Guard. The error names every field of cfg that is out of range.
 //
@@ -53,35 +53,12 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Cache{cfg: cfg, guard: guard, names: canonical.New(cfg.identity()), rules: cfg.rules(), limits: newLimits(cfg.Limits), search: new(searches), decoded: record.NewRecent(), clock: testenv.ClockOf(guard), hidden: rules.Names(cfg.HideFields), hits: cachestatus.NewHits(cfg.Name)}
+	c := &Cache{cfg: cfg, guard: guard, names: canonical.New(cfg.identity()), rules: cfg.rules(), limits: newLimits(cfg.Limits), decoded: record.NewRecent(), clock: testenv.ClockOf(guard), hidden: rules.Names(cfg.HideFields), hits: cachestatus.NewHits(cfg.Name)}
 	c.slices = &sliced.Store{
 		Guard: guard, Names: c.names, Rules: c.rules, Size: cfg.SliceBytes, Unlimited: !cfg.LimitLoads, LogPanic: c.logPanic,
 		Clock: c.clock,
 	}
 	return c, nil
-}
-
-// Handler puts the Cache in front of next. It is a middleware as chi's Use takes it.
-//
-// Middlewares that depend on the user (authentication), or that add fields to each response that must not be shared, belong in front
-// of the Cache. Middlewares that compress belong behind it.
-//
-// Next may run after its request has been answered, and is called with GET for a HEAD. A router that reuses its contexts (gin, Echo) or
-// chooses handlers by the method therefore belongs behind the Cache as a whole. Chi and http.ServeMux may stand on either side.
-func (c *Cache) Handler(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c.warms.Load() && r.Context().Value(warmed{c}) != nil {
-			next.ServeHTTP(w, r) // Warm was given the service, with the Cache in it
-			return
-		}
-		x := &exchange{cache: c, w: w, r: r, next: next}
-		if c.cfg.OnResponse != nil || c.seen.Load() != nil {
-			x.began = time.Now()
-			defer x.report()
-		}
-		x.serve()
-		writer.Hide(w.Header(), c.hidden) // in trailers
-	})
 }
 
 func (c *Cache) logPanic(ctx context.Context, panicked any, stack []byte) {

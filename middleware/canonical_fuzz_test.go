@@ -153,15 +153,15 @@ func honest(guard *cacheguard.Guard, cfg Config, vary []string, r *http.Request)
 	if err != nil {
 		panic(err)
 	}
-	x := &exchange{cache: cache, w: httptest.NewRecorder(), r: r}
+	x := &exchange{request: request{cache: cache, r: r}, w: httptest.NewRecorder()}
 	if x.personal() {
 		return "", nil, false
 	}
-	x.identify()
+	x.identify(nil)
 	if canonical.OverridesMethod(x.r, x.unnamed) {
 		return "", nil, false
 	}
-	return x.key + "\n" + x.location + "\n" + fmt.Sprint(cache.names.Selection(x.r, vary, x.unnamed)), newLookup(x, variant{}, "").request(r.Context()), true
+	return x.key + "\n" + x.location + "\n" + fmt.Sprint(cache.names.Selection(x.r, vary, x.unnamed)), x.newAttempt(variant{}, "").request(r.Context()), true
 }
 
 // differs reports whether two drawn requests have one key, and how what their handler can read differs.

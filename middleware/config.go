@@ -48,7 +48,8 @@ type Config struct {
 	StoreErrors map[int]time.Duration
 
 	// Heuristic makes the lifetime of a response that states none a share, from 0 to 1, of the time since its Last-Modified (RFC 9111
-	// section 4.2.2 suggests 0.1), at most a day. It counts under the conditions of DefaultTTL, which has precedence. Default: 0, off.
+	// section 4.2.2 suggests 0.1), at most a day. It counts under the conditions of DefaultTTL, which has precedence. Default: 0.1, 10
+	// seconds at most, and only for responses that say public and for 405, 414 and 501, which depend on the method and the URL alone. -1: off.
 	Heuristic float64
 
 	// KeepFor is how long a stale response with an ETag or Last-Modified is kept, so that the handler can confirm it instead of
@@ -150,36 +151,26 @@ const (
 func (c *Config) check() error {
 	var p configs.Problems
 	bad := p.Add
-	duration := func(field string, d time.Duration) {
+	for field, d := range map[string]time.Duration{
+		"DefaultTTL": c.DefaultTTL, "KeepFor": c.KeepFor, "StaleIfError": c.StaleIfError, "StaleWhile": c.StaleWhile, "PassFor": c.PassFor,
+	} {
 		p.Duration(field, d)
 		if d > rules.Longest {
 			bad(field, "%v is longer than %v", d, rules.Longest)
 		}
 	}
-	duration("DefaultTTL", c.DefaultTTL)
-	duration("KeepFor", c.KeepFor)
-	duration("StaleIfError", c.StaleIfError)
-	duration("PassFor", c.PassFor)
-	duration("StaleWhile", c.StaleWhile)
-	if !token(c.Name) {
-		bad("Name", "%q is no token", c.Name)
+	for field, name := range map[string]string{"Name": c.Name, "Space": c.Space, "Target": c.Target} {
+		if !token(name) {
+			bad(field, "%q is no token", name)
+		}
 	}
-	if !token(c.Space) {
-		bad("Space", "%q is no token", c.Space)
-	}
-	if !token(c.Target) {
-		bad("Target", "%q is no name of a field", c.Target)
-	}
-	fields := func(field string, names []string) {
+	for field, names := range map[string][]string{"KeyFields": c.KeyFields, "NotKeyFields": c.NotKeyFields, "HideFields": c.HideFields} {
 		for _, name := range names {
 			if name == "" || !token(name) {
 				bad(field, "%q is no name of a field", name)
 			}
 		}
 	}
-	fields("KeyFields", c.KeyFields)
-	fields("NotKeyFields", c.NotKeyFields)
-	fields("HideFields", c.HideFields)
 	c.Key.check(bad)
 	c.Limits.check(&p)
 	c.checkStatuses(bad)
@@ -198,7 +189,7 @@ func (c *Config) check() error {
 		}
 	}
 	for _, method := range c.InvalidatingMethods {
-		if method == "" || !token(method) || safe(method) {
+		if method == "" || !token(method) || rules.IsSafe(method) {
 			bad("InvalidatingMethods", "%q is no method that changes anything", method)
 		}
 	}
@@ -227,12 +218,7 @@ func (c *Config) checkStatuses(bad func(field, format string, args ...any)) {
 
 // token reports whether s is a token of Structured Fields, or empty.
 func token(s string) bool {
-	for i := range len(s) {
-		if !rules.IsTokenChar(s[i]) {
-			return false
-		}
-	}
-	return s == "" || 'a' <= s[0] && s[0] <= 'z' || 'A' <= s[0] && s[0] <= 'Z'
+	return s == "" || rules.IsToken(s) && ('a' <= s[0] && s[0] <= 'z' || 'A' <= s[0] && s[0] <= 'Z')
 }
 
 func (c Config) withDefaults() Config {
@@ -242,7 +228,7 @@ func (c Config) withDefaults() Config {
 	configs.SetDefault(&c.MaxBody, defaultMaxBody)
 	configs.SetDefault(&c.Limits.URL, defaultMaxURL)
 	c.DefaultTTL, c.KeepFor, c.PassFor = max(c.DefaultTTL, 0), max(c.KeepFor, 0), max(c.PassFor, 0)
-	c.Heuristic, c.StaleWhile = max(c.Heuristic, 0), max(c.StaleWhile, 0)
+	c.StaleWhile = max(c.StaleWhile, 0)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

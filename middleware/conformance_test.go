@@ -41,6 +41,7 @@ var settings = map[string]Config{
 	"":          {Target: "Shop-Cache-Control"},
 	"default":   {DefaultTTL: time.Minute},
 	"heuristic": {Heuristic: 0.1},
+	"unguessed": {Heuristic: -1},
 	"cookies":   {StoreSetCookie: true},
 	"unmoved":   {IgnoreRequest: true},
 	"sorted":    {SortQuery: true},

@@ -13,8 +13,9 @@
 // # What it does
 //
 //   - It honours the handler's Cache-Control and Expires, or instead of them CDN-Cache-Control or Config.Target (RFC 9213), including
-//     stale-while-revalidate and stale-if-error (RFC 5861). A response that says nothing about its lifetime is not stored, unless
-//     Config.DefaultTTL or Config.Heuristic are set. Contradictory or unparsable freshness information makes a response stale.
+//     stale-while-revalidate and stale-if-error (RFC 5861). A response that says nothing about its lifetime is not served again, unless
+//     Config.DefaultTTL or Config.Heuristic are set; with a Last-Modified, public and 405, 414 or 501 are, for ten seconds at most.
+//     Contradictory or unparsable freshness information makes a response stale.
 //   - It honours the Cache-Control of requests, unless Config.IgnoreRequest is set.
 //   - It answers conditional requests, HEAD and ranges from stored pages. If the page is missing, the handler makes all of it, once
 //     for all requests that want parts of it. If the page cannot be stored, the handler is called for the part.
@@ -83,25 +84,25 @@
 //
 // # How a page is answered from the cache
 //
-//  1. Cache.Handler makes an exchange for the request (cache.go). It passes requests that no cache may answer through to the handler,
-//     and names the page that the others ask for (exchange.go, internal/canonical).
-//  2. A lookup asks the Guard for the page's record, and if that names another variant, for the variant's (lookup.go, internal/record).
+//  1. Cache.Handler makes an exchange for the request (serve.go). It passes requests that no cache may answer through to the handler,
+//     and makes the canonical request of the others, which names their page (request.go, internal/canonical).
+//  2. A lookup asks the Guard for the page's record, and if that names another variant, for the variant's (find.go, internal/record).
 //  3. The Guard reads the record, from Redis or its local tier, and lets evaluate decide: serve it, serve it and refresh it in
 //     the background, or replace it (evaluate.go).
-//  4. The record is sent: whole, as a range, or as a 304 (answer.go).
+//  4. The record is sent: whole, as a range, or as a 304 (answer.go, send.go).
 //
 // # How a missing page is made once for the fleet
 //
 //  1. The Guard lets one of all lookups call load (load.go). The others wait: on this instance for its result, on other instances
 //     for a message from Redis.
-//  2. The load starts a build, the handler at work, writing to a recorder (build.go, internal/writer). The client that caused it is
-//     its outlet (outlet.go).
+//  2. The load starts a build, the handler at work, writing to a recorder (handle.go, internal/writer). The client that caused it is
+//     its outlet (build.go).
 //  3. Once the handler has written its header, internal/rules says whether the response may be stored. If not, the recorder streams it
 //     to the client. If there is none, because it has left or got a stale page, the handler's context ends.
 //  4. The outcome becomes a record (outcome.go): the response; the stale page, if that was confirmed or stands in; or a mark that the page
 //     cannot be stored or that the handler panicked.
 //  5. The Guard stores the record and gives it to everyone who waits. They send it, call the handler for themselves, or answer 500.
-//     If an invalidation overtook the load, requests that began after the invalidation ask again (lookup.go).
+//     If an invalidation overtook the load, requests that began after the invalidation ask again (find.go).
 //
 // # Invalidation
 //

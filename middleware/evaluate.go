@@ -9,7 +9,7 @@ import (
 
 // evaluate decides whether a stored record may answer the request.
 func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
-	l.markHolds, l.x.checked, l.background = nil, nil, false // of a record that was read before, for example in the local tier
+	l.markHolds, l.background = nil, false // of a record that was read before, for example in the local tier
 	rec, err := l.x.cache.decoded.Decode(l.key, raw)
 	if err != nil || rec.Location != l.x.location {
 		return cacheguard.Replace
@@ -37,7 +37,7 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 	}
 	l.background = verdict == cacheguard.Refresh
 	if l.background && !rec.IsResponse() {
-		l.markHolds, l.x.checked = make(chan bool, 1), l
+		l.markHolds = make(chan bool, 1)
 	}
 	return verdict
 }
@@ -68,9 +68,4 @@ func (l *lookup) freshness(rec *record.Record, now time.Time) cacheguard.Verdict
 		return cacheguard.Serve
 	}
 	return cacheguard.Replace
-}
-
-// mayStandIn reports whether the request may have a stale record because the handler failed.
-func (l *lookup) mayStandIn(rec *record.Record, now time.Time) bool {
-	return rec != nil && rec.MayStandIn(l.x.want.StaleIfError.Duration, now)
 }

@@ -1,110 +1,78 @@
 package middleware
 
 import (
+	"context"
+	"errors"
 	"net/http"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
-	"github.com/cacheguard/go/middleware/internal/canonical"
-	"github.com/cacheguard/go/middleware/internal/record"
-	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
-// exchange is one request and its response.
+// exchange is one request and its response. What is not the request belongs to its goroutine.
 type exchange struct {
-	// These do not change once a lookup has begun, so a load that outlives the request may read them.
-	cache     *Cache
-	r         *http.Request
-	next      http.Handler
-	warming   bool              // for Cache.Warm, not for a client
-	want      rules.Directives  // of the request
-	key       string            // of the page
-	location  string            // of the page
-	unnamed   []record.Pair     // what selects a variant although no Vary names it
-	front     http.Header       // what was set in front: each client has its own
-	varies    []string          // the fields that a Vary in it names
-	forbidden bool              // it says that the response is for this client alone, unless the handler says otherwise
-	search    *canonical.Search // the rule that found the page; nil: its whole query
+	request
 
-	// These belong to the request's goroutine.
 	w       http.ResponseWriter
 	began   time.Time // if the request is reported
 	res     Response
 	checked *lookup // found a mark whose time is up: see mark.go
 	reload  *reload // the handler does not have the slices that were found: see large.go
 
-	first lookup           // most requests need no other
+	first attempt          // most requests need no other
 	lines [ownLines]string // the values of the fields that the exchange itself sets: see line
 }
 
-// serve decides whether the cache has anything to do with the request.
-func (x *exchange) serve() {
-	if !x.cache.cfg.IgnoreRequest {
-		x.want = rules.Parse(x.r.Header["Cache-Control"])
-		if x.want.Malformed {
-			x.want.NoCache = true // whatever it means, a fresh answer is right
-		}
+func (x *exchange) writer() http.ResponseWriter { return x.w }
+
+// report counts the request and calls Config.OnResponse, also when the handler panics.
+func (x *exchange) report() {
+	x.res.Took = time.Since(x.began)
+	if x.res.Result == "" {
+		x.res.Result = Failed
 	}
+	x.cache.count(x.res.Result)
+	if x.cache.cfg.OnResponse != nil {
+		x.cache.cfg.OnResponse(x.r, x.res)
+	}
+}
+
+// setStatus adds this cache's member to Cache-Status, for a response of the handler's.
+func (x *exchange) setStatus(f cachestatus.Forward) { x.addStatus(x.cache.cfg.Name + f.String()) }
+
+// addStatus adds a member to Cache-Status (RFC 9211), after those of caches behind this one, to a header that is otherwise complete. Then it
+// removes what clients are not to see.
+func (x *exchange) addStatus(member string) {
+	h := x.w.Header()
+	defer writer.Hide(h, x.cache.hidden)
 	if x.cache.cfg.KeyInStatus {
-		x.location = x.cache.names.Location(x.r)
+		member += cachestatus.Key(x.location)
 	}
-	switch method := x.r.Method; {
-	case !safe(method):
-		x.serveUnsafe()
-	case method != http.MethodGet && method != http.MethodHead:
-		x.passThrough("method")
-	case x.cache.names.TooLong(x.r):
-		x.bypass(limited)
-	case x.personal(), x.cache.cfg.Bypass != nil && x.cache.cfg.Bypass(x.r):
-		x.bypass("")
-	case x.want.NoStore && !x.want.OnlyIfCached:
-		x.passThrough("request")
-	default:
-		x.serveCached()
+	if before := h["Cache-Status"]; len(before) > 0 {
+		member = strings.Join(before, ", ") + ", " + member
 	}
+	h["Cache-Status"] = x.line(statusLine, member)
 }
 
-// safe reports whether IANA's registry says that a method changes nothing.
-func safe(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, "PRI", "PROPFIND", "QUERY", "REPORT", "SEARCH":
-		return true
-	}
-	return false
+// The fields that an exchange sets itself, each with one value.
+const (
+	ageLine = iota
+	statusLine
+	lengthLine
+	ownLines
+)
+
+// line returns the value of such a field as a slice, in memory that belongs to the exchange.
+func (x *exchange) line(field int, value string) []string {
+	x.lines[field] = value
+	return x.lines[field : field+1 : field+1]
 }
 
-// personal reports whether no other request could share the answer: the request has a body or an upgrade, or a condition that only the
-// handler may evaluate (RFC 9111 section 4.3.2), or is odd.
-func (x *exchange) personal() bool {
-	h := x.r.Header
-	return x.r.ContentLength != 0 || len(x.r.TransferEncoding) > 0 || len(h["Upgrade"]) > 0 && !upgradesToH2C(h) ||
-		len(h["If-Match"]) > 0 || len(h["If-Unmodified-Since"]) > 0 || x.cache.names.Odd(x.r) || dropsFields(h)
-}
-
-// upgradesToH2C reports whether the request asks for an upgrade to h2c only. A server may ignore that, and RFC 9113 has given it up.
-func upgradesToH2C(h http.Header) bool {
-	return len(h["Upgrade"]) == 1 && strings.EqualFold(strings.TrimSpace(h["Upgrade"][0]), "h2c")
-}
-
-// dropsFields reports whether Connection may name an end-to-end field of the request. A proxy behind the cache drops that field, and the
-// response is then not the one for the values that were sent.
-func dropsFields(h http.Header) bool {
-	return rules.IsLong(h["Connection"]) || slices.ContainsFunc(rules.Names(h["Connection"]), func(name string) bool {
-		return len(h[name]) > 0 && name != "Http2-Settings" && !rules.IsHopByHop(name)
-	})
-}
-
-// selects reports whether the request may have what a record says. What was set in front counts as if the handler had set it for this request.
-func (x *exchange) selects(rec *record.Record) bool {
-	return x.cache.names.Selects(rec, x.r, x.unnamed, x.varies) &&
-		!(x.forbidden && rec.IsResponse() && x.cache.rules.Forbids(writer.Final(x.front, rec, rec.HTTPHeader())))
-}
-
-// now returns the time by which pages age.
-func (x *exchange) now() time.Time { return x.cache.clock.Now() }
+func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 
 // passThrough lets the handler answer for this request alone.
 func (x *exchange) passThrough(why string) { x.passThroughAs(cachestatus.Forward{Why: why}) }
@@ -128,29 +96,6 @@ func (x *exchange) passThroughAs(f cachestatus.Forward) {
 	})
 }
 
-// serveUnsafe lets the handler answer, and invalidates what it has changed before the client learns of it. By then, the handler may have
-// made another URL of the one that the client asked for.
-func (x *exchange) serveUnsafe() {
-	base, keys := x.cache.names.Base(x.r), x.cache.names.Keys(x.r)
-	x.callHandler(Passed, func(status int) {
-		f := cachestatus.Forward{Why: "method"}
-		if status >= 200 && status < 400 && x.cache.invalidates(x.r.Method) {
-			if x.res.NotInvalidated = x.invalidateAfter(base, keys, x.w.Header()); x.res.NotInvalidated != nil {
-				f.Detail = "not-invalidated"
-			}
-		}
-		x.setStatus(f)
-	})
-}
-
-// passedFor is how a request was answered whose response is not stored for that reason.
-func passedFor(detail string) Result {
-	if detail == limited {
-		return Refused
-	}
-	return Passed
-}
-
 // callHandler lets the handler answer. Before is called when the header is about to be sent.
 func (x *exchange) callHandler(how Result, before func(status int)) {
 	x.res.Result = how
@@ -160,30 +105,31 @@ func (x *exchange) callHandler(how Result, before func(status int)) {
 	x.res.Status, x.res.Route = w.Status, route(x.r)
 }
 
-// identify computes what tells pages apart for this request.
-func (x *exchange) identify() {
-	if h := x.w.Header(); len(h) > 0 {
-		x.front = writer.Canonical(h)
-		x.varies, x.forbidden = canonical.VaryFields(nil, x.front), x.cache.rules.Forbids(x.front)
+// giveUp answers a request that there is no response for.
+func (x *exchange) giveUp(l *lookup, err error) {
+	_, redisFailed := errors.AsType[*cacheguard.RedisError](err)
+	_, panicked := errors.AsType[*cacheguard.PanicError](err)
+	_, loadFailed := errors.AsType[*cacheguard.LoadError](err)
+	switch {
+	case x.r.Context().Err() != nil:
+		x.res.Result = Failed // the client has left
+	case redisFailed:
+		x.fail(http.StatusServiceUnavailable, "redis")
+	case panicked, loadFailed, isTimeout(err):
+		x.fail(http.StatusGatewayTimeout, "handler")
+	default: // the handler asks for its own page, or the Guard is closed
+		x.passThrough(l.why)
 	}
-	host := x.r.Host
-	x.r = x.cache.names.Request(x.r)
-	x.key, x.location = x.cache.names.Page(x.r)
-	x.unnamed = x.cache.names.Unnamed(x.r, host)
-	x.searchPath()
 }
 
-// serveCached answers from the cache, or with a page that is made for it.
-func (x *exchange) serveCached() {
-	x.identify()
-	if canonical.OverridesMethod(x.r, x.unnamed) { // what changes something must reach the handler each time
-		x.bypass("")
-		return
-	}
-	defer func() {
-		if x.checked != nil {
-			close(x.checked.markHolds) // nothing more will be said about it, even if the handler panicked
-		}
-	}()
-	x.answer(x.find())
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errInterrupted)
+}
+
+// fail answers with an error of the cache's own.
+func (x *exchange) fail(status int, detail string) {
+	x.res.Result, x.res.Status = Failed, status
+	x.addStatus(x.cache.cfg.Name + cachestatus.Detail(detail))
+	x.w.Header().Set("Cache-Control", "no-store")
+	http.Error(x.w, strings.ToLower(http.StatusText(status)), status)
 }

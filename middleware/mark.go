@@ -36,22 +36,16 @@ func (l *lookup) checkMark(status int, h http.Header, began time.Time) {
 	case status >= 400, status == http.StatusNotModified, status == http.StatusPartialContent && !holds:
 		return
 	case !holds:
-		assessed, _ := l.assess(status, h, began)
-		holds = assessed.Unfit != ""
+		holds = l.x.assess(status, h, began, l.x.now()).Unfit != ""
 	case cache.cfg.SliceBytes > 0 && l.previous.Why() != string(sliced.NoRanges):
-		assessed, now := l.assess(http.StatusOK, h, began)
+		now := l.x.now()
+		assessed := l.x.assess(http.StatusOK, h, began, now)
 		holds = !sliced.Possible(h, &assessed, now)
 	}
 	select {
 	case l.markHolds <- holds:
 	default: // it is known already
 	}
-}
-
-// assess assesses a response that has just been received.
-func (l *lookup) assess(status int, h http.Header, began time.Time) (rules.Assessment, time.Time) {
-	now := l.x.now()
-	return l.x.cache.rules.Assess(l.x.r, rules.Reply{Status: status, Header: h, Front: l.x.front, Sent: began, Received: now}), now
 }
 
 // renewMark keeps a mark whose time is up, if the response of the request that found it could not be stored either.
@@ -66,6 +60,5 @@ func (l *lookup) renewMark(ctx context.Context, old *[]byte) ([]byte, error) {
 	if holds && old != nil {
 		same.Received, keep = l.x.now(), 2*same.Until
 	}
-	cacheguard.SetTTL(ctx, keep)
-	return same.Encode(), nil
+	return l.x.cache.stores(ctx, &same, keep), nil
 }

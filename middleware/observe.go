@@ -1,6 +1,10 @@
 package middleware
 
-import "github.com/cacheguard/go/internal/run/observe"
+import (
+	"slices"
+
+	"github.com/cacheguard/go/internal/run/observe"
+)
 
 // results are the words that requests are counted under.
 var results = []Result{Hit, Stale, Loaded, Shared, Bypassed, Passed, Failed, Refused}
@@ -25,13 +29,7 @@ func (c *Cache) observed() observe.Pages {
 
 // count counts how a request was answered, if package admin looks.
 func (c *Cache) count(r Result) {
-	counts := c.seen.Load()
-	if counts == nil {
-		return
-	}
-	for i, result := range results {
-		if r == result {
-			counts.Add(i)
-		}
+	if counts := c.seen.Load(); counts != nil {
+		counts.Add(slices.Index(results, r))
 	}
 }

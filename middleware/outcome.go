@@ -84,7 +84,7 @@ func (b *build) instead(kind record.Kind) (*record.Record, time.Duration) {
 	if previous := l.usable(); previous != nil && (failed || previous.Servable(now)) {
 		if keep := l.x.cache.rules.Remaining(previous, now); keep > 0 {
 			rec := *previous
-			rec.Leftover, rec.StandsIn = true, kind == record.Failed && l.mayStandIn(previous, now)
+			rec.Leftover, rec.StandsIn = true, kind == record.Failed && l.x.mayStandIn(previous, now)
 			return &rec, keep
 		}
 	}
@@ -174,11 +174,11 @@ func (b *build) renewed() (*record.Record, rules.Assessment) {
 	h := rules.Updated(b.validate, own, b.assessed.Without, b.received)
 	final := writer.Final(x.front, b.validate, h)
 	rec.Received, rec.Page, rec.StandsIn, rec.Leftover = b.received, b.lookup.variant.page, false, false
-	assessed := x.cache.rules.Assess(x.r, b.reply(rec.Status, final))
+	assessed := x.assess(rec.Status, final, b.began, b.received)
 	if rec.Kind == record.Sliced && !rules.SameValidator(b.validate.Get, h.Get) {
 		assessed.Unfit = string(sliced.Changed) // its slices are known by the other validator
 	}
-	if assessed.Unfit == "" && !b.learnSearch(h) {
+	if assessed.Unfit == "" && !b.fitsSearch(h) {
 		assessed.Unfit = otherSearch
 	}
 	rec.Terms = assessed.Terms

@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"time"
 
@@ -16,10 +17,17 @@ import (
 
 // Soft makes an Invalidate with this context a soft one, as a field Soft does for PurgeHandler: for Config.StaleWhile, the
 // page may still be served while one request has it rebuilt, or if the handler fails. Pages that may not be served stale are invalidated as
-// always, and so are all if StaleWhile is 0. InvalidateTags and InvalidatePrefix are never soft.
+// always, and so are all if StaleWhile is 0.
+//
+// InvalidateTags and InvalidatePrefix refuse such a context, and invalidate nothing: they make pages invalid without knowing which, so nobody
+// could say since when a page is stale, and whether another of its tags was invalidated in earnest.
 func Soft(ctx context.Context) context.Context { return context.WithValue(ctx, soft{}, true) }
 
 type soft struct{}
+
+func isSoft(ctx context.Context) bool { return ctx.Value(soft{}) != nil }
+
+var errNotSoft = errors.New("middleware: tags and prefixes cannot be invalidated softly, and were not")
 
 // soften invalidates softly the page that a request asks for, which may have these keys.
 func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) error {
@@ -39,11 +47,11 @@ func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) erro
 	for key, rec := range old {
 		rec = c.softened(rec, c.clock.Now())
 		rec.Old, rec.ID = rec.ID, rand.Text()
-		_, _, _ = cacheguard.Fetch(&pages.Read{Context: ctx, Key: key}, c.guard, key, cacheguard.Source[[]byte]{Unlimited: true, Tags: c.prefixTags(r), Load: func(ctx context.Context, _ *[]byte) ([]byte, error) {
-			cacheguard.SetTags(ctx, c.tagsOf(rec)...)
-			cacheguard.SetTTL(ctx, c.rules.Remaining(rec, c.clock.Now()))
-			return rec.Encode(), nil
-		}}) // if it fails, the invalidation was not soft
+		source := cacheguard.Source[[]byte]{Unlimited: true, Tags: c.prefixTags(r)}
+		source.Load = func(ctx context.Context, _ *[]byte) ([]byte, error) {
+			return c.stores(ctx, rec, c.rules.Remaining(rec, c.clock.Now())), nil
+		}
+		_, _, _ = cacheguard.Fetch(&pages.Read{Context: ctx, Key: key}, c.guard, key, source) // if it fails, the invalidation was not soft
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ func newVersions(t *testing.T, cfg middleware.Config, control string) *versions 
 		n := v.calls.Add(1)
 		w.Header().Set("Cache-Control", v.control.Load().(string))
 		w.Header().Set("Vary", "X-A")
+		w.Header().Set("Cache-Tag", "all")
 		if v.fails.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
@@ -130,6 +131,34 @@ func TestASoftInvalidationIsAnOrdinaryOneWhereNothingMayBeStale(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 		expect.ErrorIs(t, v.cache.Invalidate(middleware.Soft(context.Background()), r))
 		v.want(control+": gone", "", "2")
+	}
+}
+
+// What cannot be done softly is refused, and not done in another way.
+func TestASoftInvalidationOfTagsOrPrefixesIsRefused(t *testing.T) {
+	t.Parallel()
+	purge := func(v *versions, ctx context.Context, fields ...string) error {
+		r, w := httptest.NewRequestWithContext(ctx, "PURGE", "/", http.NoBody), httptest.NewRecorder()
+		for _, field := range fields {
+			r.Header.Set(field, "all")
+		}
+		v.cache.PurgeHandler(func(*http.Request) bool { return true }).ServeHTTP(w, r)
+		if w.Code != http.StatusNoContent {
+			return fmt.Errorf("status %d", w.Code)
+		}
+		return nil
+	}
+	for name, invalidate := range map[string]func(v *versions) error{
+		"tags":               func(v *versions) error { return v.cache.InvalidateTags(middleware.Soft(v.Context()), "all") },
+		"a prefix":           func(v *versions) error { return v.cache.InvalidatePrefix(middleware.Soft(v.Context()), "/") },
+		"PURGE of tags":      func(v *versions) error { return purge(v, v.Context(), "Cache-Tag", "Soft") },
+		"PURGE of keys":      func(v *versions) error { return purge(v, v.Context(), "Surrogate-Key", "Soft") },
+		"PURGE in a context": func(v *versions) error { return purge(v, middleware.Soft(v.Context()), "Cache-Tag") },
+	} {
+		v := newVersions(t, middleware.Config{StaleWhile: time.Hour, Prefixes: []string{"/"}}, "max-age=60")
+		v.want(name+": made", "", "1")
+		expect.Equal(t, name+": an error", invalidate(v) != nil, true)
+		v.want(name+": and nothing else", "", "1")
 	}
 }
 

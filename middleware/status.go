@@ -1,11 +1,11 @@
 package middleware
 
-import (
-	"strings"
-	"time"
+import "time"
 
-	"github.com/cacheguard/go/middleware/internal/cachestatus"
-	"github.com/cacheguard/go/middleware/internal/writer"
+// Why Limits refuse to store a response. While that is decided, one build answers all who wait, stored or not.
+const (
+	limited = "limit" // clients have made too many like it
+	first   = "first" // nobody else has asked for it
 )
 
 // Result says how a request was answered.
@@ -35,51 +35,10 @@ type Response struct {
 	NotInvalidated error
 }
 
-// report counts the request and calls Config.OnResponse, also when the handler panics.
-func (x *exchange) report() {
-	x.res.Took = time.Since(x.began)
-	if x.res.Result == "" {
-		x.res.Result = Failed
+// passedFor is how a request was answered whose response is not stored for that reason.
+func passedFor(detail string) Result {
+	if detail == limited {
+		return Refused
 	}
-	x.cache.count(x.res.Result)
-	if x.cache.cfg.OnResponse != nil {
-		x.cache.cfg.OnResponse(x.r, x.res)
-	}
-}
-
-// setStatus adds this cache's member to Cache-Status, for a response of the handler's.
-func (x *exchange) setStatus(f cachestatus.Forward) { x.addStatus(x.cache.cfg.Name + f.String()) }
-
-// addStatus adds a member to Cache-Status (RFC 9211), after those of caches behind this one, to a header that is otherwise complete. Then it
-// removes what clients are not to see.
-func (x *exchange) addStatus(member string) {
-	h := x.w.Header()
-	defer writer.Hide(h, x.cache.hidden)
-	if x.cache.cfg.KeyInStatus {
-		member += cachestatus.Key(x.location)
-	}
-	if before := h["Cache-Status"]; len(before) > 0 {
-		member = strings.Join(before, ", ") + ", " + member
-	}
-	h["Cache-Status"] = x.line(statusLine, member)
-}
-
-// describe is the member of Cache-Status for a stored response.
-func (x *exchange) describe(l *lookup, got found, now time.Time) string {
-	left := got.rec.Fresh(now)
-	f := cachestatus.Forward{Why: l.why, TTL: left, HasTTL: true}
-	switch own := got.own; {
-	case own != nil:
-		f.Status, f.Stored, f.Detail, f.HasTTL = own.w.Status, own.stored.Load(), own.refused, own.refused == ""
-		if got.result() == Bypassed {
-			f.Stored, f.Detail = false, "redis"
-		}
-	case got.result() == Shared || got.result() == Loaded:
-		f.Collapsed = true
-	case got.result() == Bypassed:
-		f.Collapsed, f.Detail = true, "redis"
-	default:
-		return x.cache.hits.Of(left)
-	}
-	return x.cache.cfg.Name + f.String()
+	return Passed
 }

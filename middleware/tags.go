@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -8,7 +9,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -101,4 +104,13 @@ func checkTags(tags []string) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// stores has the Guard keep a record, by its tags, and is its text.
+func (c *Cache) stores(ctx context.Context, rec *record.Record, keep time.Duration) []byte {
+	if rec.IsResponse() {
+		cacheguard.SetTags(ctx, c.tagsOf(rec)...)
+	}
+	cacheguard.SetTTL(ctx, keep)
+	return rec.Encode()
 }

@@ -18,23 +18,20 @@ func (l *lookup) holds(ctx context.Context, keep time.Duration) {
 	if l.variant.page == "" || keep <= 0 || l.variant.left >= keep {
 		return
 	}
-	ends := func(raw []byte) *record.Record {
+	ends := func(raw []byte) bool {
 		rec, err := record.Decode(raw)
-		if err != nil || rec.ID != l.variant.page || rec.Location != x.location || x.left(rec) >= keep {
-			return nil
-		}
-		return rec
+		return err == nil && rec.ID == l.variant.page && rec.Location == x.location && x.left(rec) < keep
 	}
 	source := cacheguard.Source[[]byte]{Unlimited: true, Tags: x.cache.prefixTags(x.r)}
 	ctx = &pages.Read{Context: ctx, Key: x.key}
-	if raw, _, err := cacheguard.Fetch(ctx, x.cache.guard, x.key, source); err != nil || ends(raw) == nil {
+	if raw, _, err := cacheguard.Fetch(ctx, x.cache.guard, x.key, source); err != nil || !ends(raw) {
 		return
 	}
 	source.Judge = func(raw []byte) cacheguard.Verdict {
-		if ends(raw) == nil {
-			return cacheguard.Serve
+		if ends(raw) {
+			return cacheguard.Refresh
 		}
-		return cacheguard.Refresh
+		return cacheguard.Serve
 	}
 	source.Load = func(ctx context.Context, old *[]byte) ([]byte, error) {
 		cacheguard.SetTTL(ctx, 0)
@@ -42,25 +39,12 @@ func (l *lookup) holds(ctx context.Context, keep time.Duration) {
 			return nil, nil // it was invalidated
 		}
 		rec, err := record.Decode(*old)
-		if err == nil {
-			rec.Leftover = true                                           // those who join have to look at its age
-			rec.Variants = record.Plus(x.now().Sub(rec.Received), 2*keep) // the next ones end a little later
-			cacheguard.SetTags(ctx, x.cache.tagsOf(rec)...)
-			cacheguard.SetTTL(ctx, x.left(rec))
-			return rec.Encode(), nil
+		if err != nil {
+			return nil, err
 		}
-		return nil, err
+		rec.Leftover = true                                           // those who join have to look at its age
+		rec.Variants = record.Plus(x.now().Sub(rec.Received), 2*keep) // the next ones end a little later
+		return x.cache.stores(ctx, rec, x.left(rec)), nil
 	}
 	_, _, _ = cacheguard.Fetch(ctx, x.cache.guard, x.key, source) // if it fails, the variants end with the page
-}
-
-// left is how long a record is still kept.
-func (x *exchange) left(rec *record.Record) time.Duration {
-	now := x.now()
-	age := now.Sub(rec.Received)
-	left := max(rec.Variants, 2*rec.Until) - age
-	if rec.IsResponse() {
-		left = max(left, x.cache.rules.Remaining(rec, now))
-	}
-	return left
 }

@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 // Warm asks the handler for pages that are missing or stale, and stores them: after a deployment, or before a sale. It returns how many of
@@ -26,43 +25,32 @@ import (
 func (c *Cache) Warm(ctx context.Context, handler http.Handler, urls iter.Seq[string], header http.Header) (stored int, err error) {
 	const atOnce = 4
 	var (
-		jobs  = make(chan string)
+		slots = make(chan struct{}, atOnce)
 		group sync.WaitGroup
-		there atomic.Int64
 		mu    sync.Mutex
-		errs  []error // guarded by mu
+		errs  []error // guarded by mu, as is stored
 	)
 	c.warms.Store(true)
 	ctx = context.WithValue(ctx, warmed{c}, true)
-	for range atOnce {
-		group.Go(func() { // owner: Warm; stop: the end of jobs; joined by Wait
-			for u := range jobs {
-				err := c.warm(ctx, handler, u, header)
-				if err == nil {
-					there.Add(1)
-					continue
-				}
-				mu.Lock()
-				if len(errs) < maxWarmErrors {
-					errs = append(errs, err)
-				}
-				mu.Unlock()
-			}
-		})
-	}
 	for u := range urls {
-		if ctx.Err() != nil {
+		if slots <- struct{}{}; ctx.Err() != nil {
 			break
 		}
-		jobs <- u
+		group.Go(func() { // owner: Warm; stop: the page is there, or ctx; joined by Wait
+			err := c.warm(ctx, handler, u, header)
+			mu.Lock()
+			if err == nil {
+				stored++
+			} else if len(errs) < maxWarmErrors {
+				errs = append(errs, err)
+			}
+			mu.Unlock()
+			<-slots
+		})
 	}
-	close(jobs)
 	group.Wait()
-	return int(there.Load()), errors.Join(append(errs, ctx.Err())...)
+	return stored, errors.Join(append(errs, ctx.Err())...)
 }
-
-// warmed is the key of what a context says: the request is one of Warm's.
-type warmed struct{ by *Cache }
 
 // maxWarmErrors bounds what the error of Warm names.
 const maxWarmErrors = 10
@@ -74,7 +62,7 @@ func (c *Cache) warm(ctx context.Context, handler http.Handler, url string, head
 		return fmt.Errorf("middleware: warm %q: %w", url, err)
 	}
 	w := &unread{header: make(http.Header)}
-	x := &exchange{cache: c, w: w, r: r, next: handler, warming: true}
+	x := &exchange{request: request{cache: c, r: r, next: handler, warming: true}, w: w}
 	defer func() {
 		if p := recover(); p != nil {
 			if _, known := p.(*PanicError); !known && p != http.ErrAbortHandler { //nolint:errorlint // this very error
@@ -116,8 +104,10 @@ func received(ctx context.Context, url string, header http.Header) (*http.Reques
 // unread is the http.ResponseWriter of a response that nobody reads.
 type unread struct{ header http.Header }
 
-func (w *unread) Header() http.Header         { return w.header }
-func (w *unread) WriteHeader(int)             {}
+func (w *unread) Header() http.Header { return w.header }
+
+func (w *unread) WriteHeader(int) {}
+
 func (w *unread) Write(b []byte) (int, error) { return len(b), nil }
 
 // maxSitemap is the size of the largest sitemap, as sitemaps.org has it.

@@ -41,7 +41,7 @@ func newWalk(t *testing.T, seed uint64, lock, unlock *model.Shortcut) *model.Wal
 		if holder := rdb.HGet(t.Context(), key, "token").Val(); holder != "" && w.Rand.IntN(2) == 0 {
 			id = holder
 		}
-		c := &claim{keys: keysOf(key), id: id, token: id}
+		c := &calls{keys: keysOf(key), id: id, token: id}
 		if w.Rand.IntN(5) == 0 {
 			c.token = "owner"
 		}

@@ -28,6 +28,7 @@ func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, conformance(1)) }
 func conformance(servers int) locktest.Kind {
 	kind := locktest.Kind{
 		Start:       func(tb testing.TB) locktest.Server { return startServers(tb, servers) },
+		Light:       true,
 		Open:        openLocks,
 		Over:        func(relays []string) string { return strings.Join(relays, ",") },
 		Clock:       clockOf,

@@ -13,25 +13,25 @@ var atDoor = Config{Fair: true, RedisTimeout: 10 * time.Second}
 
 // crowdOf asks n times in the first process, and returns the attempts in their order: some are queued in Redis, the others wait at the
 // door.
-func crowdOf(t *testing.T, f *fleet, n int) []attempt {
+func crowdOf(t *testing.T, f *fleet, n int) []*waiter {
 	t.Helper()
-	var crowd []attempt
+	var crowd []*waiter
 	for i := range n {
 		crowd = append(crowd, f.ask(t.Context(), 0, "k"))
-		if i < doorWidth {
+		if i < fairWidth {
 			f.awaitWaiters("k", i+1)
 		}
-		f.awaitDoor(0, "k", max(i+1-doorWidth, 0))
+		f.awaitDoor(0, "k", max(i+1-fairWidth, 0))
 	}
 	return crowd
 }
 
 // handOver unlocks, and makes each of the attempts lock and unlock in this order, until the lock is free.
-func (f *fleet) handOver(l *Lease, in []attempt) {
+func (f *fleet) handOver(l *Lease, in []*waiter) {
 	f.Helper()
 	for _, a := range in {
 		f.unlock(l)
-		l = a.lease()
+		l = a.Got()
 	}
 	f.unlock(l)
 	f.awaitFree("k")
@@ -47,21 +47,21 @@ func TestACallerAtTheDoorGoesBeforeOneOfAnotherProcessThatCameLater(t *testing.T
 	t.Parallel()
 	f := newFleet(t, 2, atDoor).listening()
 	l := f.lock(0, "k")
-	crowd := crowdOf(t, f, 3*doorWidth)
+	crowd := crowdOf(t, f, 3*fairWidth)
 	redistest.Later()
 	later := f.ask(t.Context(), 1, "k")
-	f.awaitWaiters("k", doorWidth+1)
+	f.awaitWaiters("k", fairWidth+1)
 	for i, a := range crowd {
-		later.waits()
+		later.MustWait()
 		for _, behind := range crowd[i:] {
-			behind.waits()
+			behind.MustWait()
 		}
 		f.unlock(l)
-		l = a.lease()
-		f.awaitWaiters("k", min(doorWidth, len(crowd)-i-1)+1)
+		l = a.Got()
+		f.awaitWaiters("k", min(fairWidth, len(crowd)-i-1)+1)
 	}
 	f.unlock(l)
-	f.unlock(later.lease())
+	f.unlock(later.Got())
 	f.awaitFree("k")
 }
 
@@ -72,13 +72,13 @@ func TestWhoLeavesTheDoorCostsNoRequest(t *testing.T) {
 	l := f.lock(0, "k")
 	crowd := crowdOf(t, f, 100)
 	before := s.Commands()["zrem"]
-	for _, a := range crowd[doorWidth : len(crowd)-1] {
-		a.cancel(nil)
-		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired)
+	for _, a := range crowd[fairWidth : len(crowd)-1] {
+		a.Leave(nil)
+		expect.ErrorIs(t, a.Err(), ErrNotAcquired)
 	}
 	expect.Equal(t, "at the door", f.lockers[0].doors.Waiting("k"), 1)
 	expect.Equal(t, "queue changes", s.Commands()["zrem"]-before, 0)
-	f.handOver(l, append(crowd[:doorWidth:doorWidth], crowd[len(crowd)-1]))
+	f.handOver(l, append(crowd[:fairWidth:fairWidth], crowd[len(crowd)-1]))
 }
 
 func TestWhenAllInsideLeaveThoseAtTheDoorComeNext(t *testing.T) {
@@ -86,38 +86,38 @@ func TestWhenAllInsideLeaveThoseAtTheDoorComeNext(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleetOn(t, s.Client(t), atDoor, s.Client(t), s.Client(t)).listening()
 	l := f.lock(0, "k")
-	crowd := crowdOf(t, f, 2*doorWidth)
+	crowd := crowdOf(t, f, 2*fairWidth)
 	redistest.Later()
 	later := f.ask(t.Context(), 1, "k")
-	f.awaitWaiters("k", doorWidth+1)
+	f.awaitWaiters("k", fairWidth+1)
 	before := s.Commands()["zrem"]
-	for _, a := range crowd[:doorWidth] {
-		a.cancel(nil)
+	for _, a := range crowd[:fairWidth] {
+		a.Leave(nil)
 	}
-	for _, a := range crowd[:doorWidth] {
-		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired)
+	for _, a := range crowd[:fairWidth] {
+		expect.ErrorIs(t, a.Err(), ErrNotAcquired)
 	}
 	f.awaitDoor(0, "k", 0)
-	redistest.Await(t, "those who have given up left the queue", func() bool { return s.Commands()["zrem"]-before >= doorWidth })
-	f.awaitWaiters("k", doorWidth+1)
-	f.handOver(l, append(crowd[doorWidth:], later))
+	redistest.Await(t, "those who have given up left the queue", func() bool { return s.Commands()["zrem"]-before >= fairWidth })
+	f.awaitWaiters("k", fairWidth+1)
+	f.handOver(l, append(crowd[fairWidth:], later))
 }
 
 func TestAThousandWaitersOfAFairLockGiveUpForNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, atDoor).listening()
 	l := f.lock(0, "k")
-	var crowd []attempt
+	var crowd []*waiter
 	for range 1000 {
 		crowd = append(crowd, f.ask(t.Context(), 0, "k"))
 	}
-	f.awaitDoor(0, "k", len(crowd)-doorWidth)
-	f.awaitWaiters("k", doorWidth)
+	f.awaitDoor(0, "k", len(crowd)-fairWidth)
+	f.awaitWaiters("k", fairWidth)
 	for _, a := range crowd {
-		a.cancel(nil)
+		a.Leave(nil)
 	}
 	for _, a := range crowd {
-		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired)
+		expect.ErrorIs(t, a.Err(), ErrNotAcquired)
 	}
 	f.awaitWaiters("k", 0)
 	f.unlock(l)
@@ -129,12 +129,12 @@ func TestCloseEndsTheWaitOfThoseAtTheDoor(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2, atDoor).listening()
 	l := f.lock(1, "k")
-	crowd := crowdOf(t, f, 2*doorWidth)
+	crowd := crowdOf(t, f, 2*fairWidth)
 	if err := f.lockers[0].Close(); err != nil {
 		t.Error(err)
 	}
 	for _, a := range crowd {
-		expect.ErrorIs(t, (<-a.result).err, ErrClosed)
+		expect.ErrorIs(t, a.Err(), ErrClosed)
 	}
 	f.lockers = f.lockers[1:]
 	f.awaitWaiters("k", 0)
@@ -148,12 +148,12 @@ func TestAnOwnerLocksAgainPastTheDoor(t *testing.T) {
 	f := newFleet(t, 1, atDoor).listening()
 	ctx := WithOwner(t.Context())
 	l := must(t)(f.lockers[0].Lock(ctx, "k"))
-	crowd := crowdOf(t, f, doorWidth+1)
+	crowd := crowdOf(t, f, fairWidth+1)
 	f.unlock(must(t)(f.lockers[0].Lock(ctx, "k")))
 	for _, a := range crowd {
-		a.waits()
+		a.MustWait()
 		f.unlock(l)
-		l = a.lease()
+		l = a.Got()
 	}
 	f.unlock(l)
 	f.awaitFree("k")
@@ -164,9 +164,9 @@ func TestTheOrderIsKeptFarFromRedis(t *testing.T) {
 	far := redistest.StartFar(t, shared.Addr(), 50*time.Millisecond)
 	f := newFleetOn(t, shared.Client(t), atDoor, far.Client(t), shared.Client(t)).listening()
 	l := f.lock(0, "k")
-	crowd := crowdOf(t, f, 2*doorWidth)
+	crowd := crowdOf(t, f, 2*fairWidth)
 	redistest.Later()
 	later := f.ask(t.Context(), 1, "k")
-	f.awaitWaiters("k", doorWidth+1)
+	f.awaitWaiters("k", fairWidth+1)
 	f.handOver(l, append(crowd, later))
 }

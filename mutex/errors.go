@@ -29,10 +29,4 @@ var (
 	ErrNotReplicated = link.ErrNotReplicated
 )
 
-var (
-	errNilLocker = errors.New("mutex: locker is nil (did New return an error?)")
-	errNilLease  = errors.New("mutex: lease is nil (did Lock return an error?)")
-	errNoNames   = errors.New("mutex: no names")
-)
-
-var lockErrors = lifecycle.LockErrors{Package: "mutex"}
+var errNoNames = errors.New("mutex: no names")

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/testing/locktest"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -112,50 +113,13 @@ func (f *fleet) unlock(l *Lease) {
 	}
 }
 
-// attempt is a Lock under way.
-type attempt struct {
-	f      *fleet
-	result chan outcome
-	cancel context.CancelCauseFunc
-}
-
-type outcome struct {
-	lease *Lease
-	err   error
-}
+// waiter is a Lock under way.
+type waiter = locktest.Waiter[*Lease]
 
 // ask starts a Lock.
-func (f *fleet) ask(ctx context.Context, i int, name string) attempt {
-	ctx, cancel := context.WithCancelCause(ctx)
-	f.Cleanup(func() { cancel(nil) })
-	a := attempt{f, make(chan outcome, 1), cancel}
-	go func() { // owner: the test; ends with the Lock; joined by receiving, or by Close
-		l, err := f.lockers[i].Lock(ctx, name)
-		a.result <- outcome{l, err}
-	}()
-	return a
-}
-
-// lease is the lock that was waited for.
-func (a attempt) lease() *Lease {
-	a.f.Helper()
-	select {
-	case o := <-a.result:
-		return must(a.f.T)(o.lease, o.err)
-	case <-patient(a.f).Done():
-		a.f.Fatal("the lock was not granted")
-		return nil
-	}
-}
-
-// waits checks that the lock was not granted yet.
-func (a attempt) waits() {
-	a.f.Helper()
-	select {
-	case o := <-a.result:
-		a.f.Fatalf("the lock was granted, or refused: %v", o.err)
-	default:
-	}
+func (f *fleet) ask(ctx context.Context, i int, name string) *waiter {
+	f.Helper()
+	return locktest.Wait(f, ctx, f.lockers[i].Lock, name)
 }
 
 // awaitWaiters waits until that many wait in Redis.
@@ -170,13 +134,7 @@ func (f *fleet) awaitWaiters(name string, n int) {
 // awaitLine waits until that many wait in a locker's line.
 func (f *fleet) awaitLine(i int, name string, n int) {
 	f.Helper()
-	redistest.Await(f, "waiters in the line", func() bool {
-		ls := &f.lockers[i].queues
-		ls.mu.Lock()
-		defer ls.mu.Unlock()
-		l := ls.byName[name]
-		return l != nil && len(l.waiting) == n
-	})
+	redistest.Await(f, "waiters in the line", func() bool { return f.lockers[i].doors.Waiting(name) == n })
 }
 
 // awaitFree waits until nobody has the lock, and nothing but the memory of its fence is in Redis.

@@ -2,7 +2,11 @@ package mutex
 
 import (
 	"context"
+	"strings"
 	"time"
+
+	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // Info is what Redis knows of a lock.
@@ -19,13 +23,7 @@ type Info struct {
 // zero Info.
 func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 	var info Info
-	err := k.regard("inspect", name, func(key string) error {
-		reply, err := k.base.Redis.Ask(ctx, inspecting(key), nil)
-		if err == nil {
-			info, err = parseInfo(reply.Cmd)
-		}
-		return err
-	})
+	err := k.core().Run(ctx, "inspect", name, func(base string) script.Call { return inspecting(base + ending) }, info.read)
 	return info, err
 }
 
@@ -34,20 +32,28 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 // holder does not wait for that.
 func (k *Locker) Revoke(ctx context.Context, name string) (bool, error) {
 	held := false
-	err := k.regard("revoke", name, func(key string) error {
-		reply, err := k.base.Redis.Ask(ctx, revoking(key, k.base.Config.Prefix), nil)
-		if err == nil {
-			held, err = reply.Bool()
-		}
+	call := func(base string) script.Call { return revoking(base+ending, k.core().Config.Prefix) }
+	err := k.core().Run(ctx, "revoke", name, call, func(reply *script.Reply) (err error) {
+		held, err = reply.Bool()
 		return err
 	})
 	return held, err
 }
 
-func (k *Locker) regard(op, name string, f func(key string) error) error {
-	if err := k.begin(name); err != nil {
+// parkedMark is what the token of a lock has, behind the id that parked it: see park.lua.
+const parkedMark = "+"
+
+// read reads the reply of inspect.lua.
+func (i *Info) read(cmd *script.Reply) error {
+	reply, err := cmd.Slice()
+	if err != nil {
 		return err
 	}
-	defer k.life.Done()
-	return lockErrors.Failed(op, name, f(lockKey(k.base.Config.Prefix, name)))
+	number := func(i int) int64 { return script.Number(reply, i) }
+	token := script.String(reply, 0)
+	*i = Info{
+		Token: token, Instance: keys.InstanceOf(strings.TrimSuffix(token, parkedMark)), Fence: number(1), Left: script.Duration(number(2)),
+		Holds: int(number(3)), Waiters: int(number(4)),
+	}
+	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
@@ -24,10 +22,4 @@ func TestInspectSaysWhichInstanceHoldsALock(t *testing.T) {
 	expect.Equal(t, "instance of an owner", must2(f.lockers[0].Inspect(t.Context(), "k")).Instance, config.DefaultInstance())
 	f.unlock(lease)
 	expect.Equal(t, "instance of a free lock", must2(f.lockers[0].Inspect(t.Context(), "k")).Instance, "")
-}
-
-func TestABadInstanceIsNamed(t *testing.T) {
-	t.Parallel()
-	_, err := New((*redis.Client)(nil), Config{Instance: "a b"})
-	mention(t, err, "Instance")
 }

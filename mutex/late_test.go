@@ -89,9 +89,9 @@ func TestAWaiterIsNotGrantedWhatItWillNotWaitFor(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{})
 	l := f.lock(0, "k")
-	var last *claim
+	var last calls
 	for _, patience := range []int64{0, 1, queue.Unlimited} {
-		last = newClaim(t.Context(), f.key("k"), "")
+		last = newCalls(t.Context(), f.key("k"), "")
 		call := last.asking(time.Minute, longestGrace, patience, "")
 		if err := call.Run(t.Context(), f.redis).Err(); err != nil {
 			t.Fatal(err)
@@ -138,19 +138,6 @@ func TestATTLThatSomebodyElseSetsIsMadeGood(t *testing.T) {
 		t.Errorf("the lock is forgotten in %v", ttl)
 	}
 	f.unlock(l)
-}
-
-func TestANilLeaseSaysSo(t *testing.T) {
-	t.Parallel()
-	var l *Lease
-	for what, err := range map[string]error{"Extend": l.Extend(t.Context()), "Unlock": l.Unlock(t.Context()), "Context": context.Cause(l.Context())} {
-		if !errors.Is(err, errNilLease) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if l.Fence() != 0 || l.Token() != "" || !l.TrustedUntil().IsZero() {
-		t.Error("a nil Lease has a fence, a token or trust")
-	}
 }
 
 // Contention first, then the majority stops: the wait goes on, as that of a Locker would.

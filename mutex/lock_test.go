@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -81,9 +82,9 @@ func TestAWaitThatIsCutShortSaysWhyAndLeavesNothing(t *testing.T) {
 		why := errors.New("changed my mind")
 		a := f.ask(t.Context(), 1, "k")
 		f.awaitWaiters("k", 1)
-		a.waits()
-		a.cancel(why)
-		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired, context.Canceled, why)
+		a.MustWait()
+		a.Leave(why)
+		expect.ErrorIs(t, a.Err(), ErrNotAcquired, context.Canceled, why)
 		f.awaitWaiters("k", 0)
 		f.unlock(l)
 		f.awaitFree("k")
@@ -126,8 +127,9 @@ func TestUnlockIsIdempotentAndNeverFreesAnothers(t *testing.T) {
 	f.unlock(l)
 	other := f.lock(1, "k")
 	f.unlock(l)
-	l.once = sync.Once{} // as if the client had sent it twice
-	f.unlock(l)
+	reply, err := l.held.Claim.GiveUp(false) // as if the client had sent it twice
+	expect.ErrorIs(t, err)
+	expect.Equal(t, "unlocked again", reply, queue.Done)
 	expect.Equal(t, "token", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, other.Token())
 	f.unlock(other)
 }
@@ -184,7 +186,7 @@ func TestEveryKeyHasATTL(t *testing.T) {
 	f.awaitWaiters("k", 1)
 	check()
 	f.unlock(l)
-	f.unlock(a.lease())
+	f.unlock(a.Got())
 	check()
 }
 
@@ -196,8 +198,8 @@ func TestClosedLockersRefuseAndUnlock(t *testing.T) {
 		a, b := f.ask(t.Context(), 1, "k"), f.ask(t.Context(), 1, "k")
 		f.awaitWaiters("k", map[bool]int{false: 1, true: 2}[cfg.Fair])
 		_ = f.lockers[1].Close()
-		expect.ErrorIs(t, (<-a.result).err, ErrClosed)
-		expect.ErrorIs(t, (<-b.result).err, ErrClosed)
+		expect.ErrorIs(t, a.Err(), ErrClosed)
+		expect.ErrorIs(t, b.Err(), ErrClosed)
 		f.awaitWaiters("k", 0)
 		_, err := f.lockers[1].TryLock(t.Context(), "k")
 		expect.ErrorIs(t, err, ErrClosed)
@@ -235,9 +237,9 @@ func TestALockIsHandedOverUnderSentinel(t *testing.T) {
 		first := f.lock(0, "a")
 		next := f.ask(patient(t), 1, "a")
 		redistest.Await(t, "the other waits", func() bool { return f.look().Waiters == 1 })
-		next.waits()
+		next.MustWait()
 		f.unlock(first)
-		second := next.lease()
+		second := next.Got()
 		if second.Fence() <= first.Fence() {
 			t.Errorf("the fence of the second is %d, after %d", second.Fence(), first.Fence())
 		}

@@ -42,7 +42,7 @@ func (k *Locker) LockMany(ctx context.Context, names ...string) (*Leases, error)
 }
 
 func (all *Leases) add(l *Lease) {
-	ctx, cancel := l.hold.Within(all.ctx)
+	ctx, cancel := l.held.Within(all.ctx)
 	end := all.end
 	all.each = append(all.each, l)
 	all.ctx, all.end = ctx, func() {

@@ -20,7 +20,7 @@ const (
 
 // actor is a caller, with what it believes.
 type actor struct {
-	claim
+	calls
 	name     int
 	inbox    string // of its process: some share one
 	stage    stage
@@ -60,7 +60,7 @@ func (w *world) begin(a *actor) {
 	id := fmt.Sprintf("id%d", w.ids)
 	*a = actor{
 		name: a.name, inbox: a.inbox, stage: waiting, ttl: 500 + w.Rand.Int64N(longestLease-500), heard: w.Mono,
-		claim: claim{keys: keysOf(w.key), id: id, token: id},
+		calls: calls{keys: keysOf(w.key), id: id, token: id},
 	}
 	if w.fair && w.Chance(50) {
 		a.arrived = w.arrivals.Waited(id)

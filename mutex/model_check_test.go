@@ -229,7 +229,7 @@ func (w *world) settle() {
 		a.stage = idle
 	}
 	w.Mono += 60_000 // also if the clock was set back
-	last := claim{keys: keysOf(w.key), id: "last", token: "last"}
+	last := calls{keys: keysOf(w.key), id: "last", token: "last"}
 	for range 2 {
 		w.Mono += 60_000
 		w.Run(w.edited(last.asking(time.Second, 0, 0, "")), last.id)

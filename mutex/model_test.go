@@ -102,7 +102,7 @@ func (w *world) edited(call script.Call) script.Call {
 }
 
 func (w *world) send(a *actor, what string, call script.Call, heard func(cmd *redis.Cmd, sent int64), unheard func()) {
-	w.Send(a.name, a.claim.id, what, w.edited(call), heard, unheard)
+	w.Send(a.name, a.calls.id, what, w.edited(call), heard, unheard)
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -3,6 +3,7 @@ package mutex
 import (
 	"context"
 
+	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/run/observe"
 )
 
@@ -11,35 +12,26 @@ func init() {
 	observe.Register((*Quorum).observed)
 }
 
+func exclusive(l *locker.Lease) (mode string, fence int64) { return "exclusive", l.Fence() }
+
 // observed is for package admin.
 func (k *Locker) observed() observe.Locker {
+	seen := k.core().Observed("mutex", exclusive)
 	if k == nil {
-		return observe.Locker{}
+		return seen
 	}
-	return observe.Locker{
-		Kind: "mutex", Prefix: k.base.Config.Prefix, Instance: k.base.Config.Instance, Up: k.base.Inbox.Up,
-		Held: func() []observe.Held { return shown(k.life.Held()) },
-		Inspect: func(ctx context.Context, name string) (observe.Lock, error) {
-			i, err := k.Inspect(ctx, name)
-			return observe.Lock{
-				Token: i.Token, Instance: i.Instance, Holders: i.Holds, Fence: i.Fence, Left: i.Left, Waiting: i.Waiters,
-			}, err
-		},
-		Revoke: func(ctx context.Context, name string) (holders int, err error) {
-			held, err := k.Revoke(ctx, name)
-			if held {
-				holders = 1
-			}
-			return holders, err
-		},
+	seen.Inspect = func(ctx context.Context, name string) (observe.Lock, error) {
+		i, err := k.Inspect(ctx, name)
+		return observe.Lock{
+			Token: i.Token, Instance: i.Instance, Holders: i.Holds, Fence: i.Fence, Left: i.Left, Waiting: i.Waiters,
+		}, err
 	}
-}
-
-func shown(leases []*Lease) (held []observe.Held) {
-	for _, l := range leases {
-		held = append(held, observe.Held{
-			Name: l.name, Token: l.claim.token, Mode: "exclusive", Fence: l.fence, Began: l.hold.Began(), Trusted: l.hold.TrustedUntil(),
-		})
+	seen.Revoke = func(ctx context.Context, name string) (holders int, err error) {
+		held, err := k.Revoke(ctx, name)
+		if held {
+			holders = 1
+		}
+		return holders, err
 	}
-	return held
+	return seen
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/run/config"
 )
 
@@ -30,7 +30,7 @@ func (k *Locker) Once(
 ) (ran bool, err error) {
 	switch {
 	case f == nil:
-		return false, nothingToDo(name)
+		return false, k.core().NothingToDo(name)
 	case interval < time.Millisecond || interval > config.Longest:
 		return false, fmt.Errorf("mutex: once %q: the interval %v is not between a millisecond and 10 years", name, interval)
 	}
@@ -41,35 +41,11 @@ func (k *Locker) Once(
 	case err != nil:
 		return false, err
 	}
-	return true, l.do(ctx, func(ctx context.Context, l *Lease) error {
+	return true, locker.Do(ctx, l.held, l, func(ctx context.Context, l *Lease) error {
 		err := f(ctx, l)
 		if err == nil {
-			l.least.Store(int64(max(interval, k.minHold)))
+			l.held.Claim.(*claim).least.Store(int64(max(interval, k.minHold)))
 		}
 		return err
 	})
-}
-
-// rest returns for how long the lock must stay held after the lease is unlocked.
-func (l *Lease) rest() time.Duration {
-	least := time.Duration(l.least.Load())
-	if least == 0 || l.claim.owned() {
-		return 0
-	}
-	return least - time.Since(l.since)
-}
-
-// park gives the lock up so that it stays held for a while.
-func (k *Locker) park(c *claim, q *localQueue, rest time.Duration) (int, error) {
-	defer q.vacate()
-	answer, err := k.base.Redis.Release(c.parking(rest, c.trail.Lost()), k.base.Config.TTL)
-	if err != nil {
-		return 0, err
-	}
-	return answer.Int()
-}
-
-// parking is the call.
-func (c *claim) parking(rest time.Duration, lost bool) script.Call {
-	return script.Call{Script: parkScript, Keys: c.keys, Args: []any{c.id, script.Millis(rest), lost}}
 }

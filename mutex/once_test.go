@@ -166,7 +166,7 @@ func TestThoseThatWaitGetALockWhenItsMinHoldIsOver(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2, Config{MinHold: 300 * time.Millisecond})
 	l := f.lock(0, "a")
-	held := l.since
+	held := l.held.Claim.(*claim).since
 	got := make(chan error, 2)
 	for _, k := range f.lockers {
 		go func() { // owner: the test; ends with Lock; joined by receiving
@@ -193,7 +193,7 @@ func TestRequestsThatArriveLateDoNotChangeTheRest(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{})
 	l := f.lock(0, "a")
-	c := l.claim
+	c := l.held.Claim.(*claim)
 	park := c.parking(time.Hour, true)
 	run := func(what string, reply int64, err error, want int64) {
 		t.Helper()
@@ -226,7 +226,7 @@ func TestRequestsThatArriveLateDoNotChangeTheRest(t *testing.T) {
 	if ttl := f.redis.PTTL(t.Context(), c.keys[0]).Val(); ttl < time.Hour {
 		t.Errorf("the lock is forgotten in %v", ttl)
 	}
-	l.hold.Lose(ErrLeaseLost)
+	l.held.Lose(ErrLeaseLost)
 }
 
 func TestTheReplyOfAParkMayBeLost(t *testing.T) {

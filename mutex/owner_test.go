@@ -29,9 +29,9 @@ func TestAnOwnerMayLockAgainWhatItHolds(t *testing.T) {
 		f.unlock(outer) // in any order
 		f.unlock(outer)
 		f.unlock(third)
-		waiting.waits()
+		waiting.MustWait()
 		f.unlock(inner)
-		f.unlock(waiting.lease())
+		f.unlock(waiting.Got())
 	})
 }
 
@@ -56,9 +56,9 @@ func TestWithoutAnOwnerASecondLockWaits(t *testing.T) {
 	l := f.lock(0, "k")
 	a := f.ask(t.Context(), 0, "k")
 	f.awaitLine(0, "k", 1)
-	a.waits()
+	a.MustWait()
 	f.unlock(l)
-	f.unlock(a.lease())
+	f.unlock(a.Got())
 }
 
 func TestRevokeFreesTheLockAndTellsItsHolder(t *testing.T) {
@@ -69,7 +69,7 @@ func TestRevokeFreesTheLockAndTellsItsHolder(t *testing.T) {
 	f.awaitWaiters("k", 1)
 	expect.Equal(t, "revoked", must2(f.lockers[2].Revoke(t.Context(), "k")), true)
 	cause(t, l, ErrRevoked)
-	next := a.lease()
+	next := a.Got()
 	expect.ErrorIs(t, l.Unlock(t.Context()), ErrRevoked)
 	f.unlock(next)
 	expect.Equal(t, "revoked", must2(f.lockers[2].Revoke(t.Context(), "k")), false)

@@ -9,12 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cacheguard/go/internal/lock/hold"
+	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/run/config"
-	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Quorum hands out locks that are kept by a majority of independent Redis servers, so that they survive the loss of the
@@ -24,9 +23,8 @@ import (
 // the package comment. There is no Inspect, Revoke, LockMany or SelfCheck across servers; use a Locker for one of them.
 // Package admin shows what all of them say.
 type Quorum struct {
-	life     *lifecycle.Lender[*Lease]
+	base     *locker.Locker
 	servers  []*link.Sender
-	cfg      config.Lock
 	majority int
 }
 
@@ -62,165 +60,99 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	q := &Quorum{life: lifecycle.NewLender((*Lease).abort), cfg: cfg.common().WithDefaults(), majority: len(clients)/2 + 1}
+	base := locker.New(pkg, cfg.common().WithDefaults())
+	base.Trust -= base.Trust/100 + 2*time.Millisecond // as clocks run apart
+	q := &Quorum{base: base, majority: len(clients)/2 + 1}
 	for _, rdb := range clients {
-		q.servers = append(q.servers, link.NewSender(rdb, q.cfg.RedisTimeout, q.life.Life))
+		q.servers = append(q.servers, link.NewSender(rdb, base.Config.RedisTimeout, base.Life.Life))
 	}
 	return q, nil
 }
 
-// Close is like Locker.Close.
-func (q *Quorum) Close() error {
-	if q == nil {
-		return nil // NewQuorum failed: there is nothing to close
+func (q *Quorum) core() *locker.Locker {
+	if q == nil || q.base == nil {
+		return locker.Nil(pkg)
 	}
-	q.life.Close(ErrClosed)
-	for _, server := range q.servers {
-		server.Close()
-	}
-	return nil
+	return q.base
 }
 
-func (q *Quorum) begin(name string) error {
-	if q == nil {
-		return errNilLocker
-	}
-	return lockErrors.Begin(q.life.Life, name)
+// Close is like Locker.Close.
+func (q *Quorum) Close() error {
+	return q.core().Close(func() {
+		for _, server := range q.servers {
+			server.Close()
+		}
+	})
 }
 
 // Lock is like Locker.Lock. It returns an error of Redis at once if no majority can be reached at all, or when none can
 // be reached for longer than TTL during the wait.
 func (q *Quorum) Lock(ctx context.Context, name string) (*Lease, error) {
-	if q == nil {
-		return nil, errNilLocker
-	}
-	asking := q.cfg.Hooks.Ask(ctx, "Lock", name)
-	l, err := q.lock(ctx, name)
-	asking.End(err)
-	return l, err
+	return q.watched(locker.Get(ctx, q.core(), "Lock", name, q, askInTurns))
 }
 
-func (q *Quorum) lock(ctx context.Context, name string) (l *Lease, err error) {
+// askInTurns asks until a majority has granted the lock.
+func askInTurns(ctx context.Context, name string, q *Quorum) (l *locker.Lease, g queue.Grant, err error) {
 	var answered time.Time // when a majority said no
+	life, ttl := q.base.Life, q.base.Config.TTL
 	for pause := shortestRetry; ; pause = min(2*pause, longestRetry) {
 		asked := time.Now()
-		l, err = q.try(ctx, name)
+		l, g, err = askAll(ctx, name, q)
 		if errors.Is(err, ErrNotAcquired) {
 			answered = asked
 		}
-		if err == nil || time.Since(answered) > q.cfg.TTL || ctx.Err() != nil || q.life.Ending.Err() != nil {
-			return l, err
+		if err == nil || time.Since(answered) > ttl || ctx.Err() != nil {
+			return l, g, err
 		}
-		q.life.Sleep(ctx, pause/2+rand.N(pause)) // if that is cut short, try says why
+		life.Sleep(ctx, pause/2+rand.N(pause))
+		if life.Ending.Err() != nil {
+			return l, g, ErrClosed
+		}
 	}
 }
 
 // TryLock is like Locker.TryLock. But if several callers ask at the same time, each may get some of the servers and
 // none a majority: then all are refused.
 func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
-	if q == nil {
-		return nil, errNilLocker
-	}
-	asking := q.cfg.Hooks.Ask(ctx, "TryLock", name)
-	l, err := q.try(ctx, name)
-	asking.End(err)
-	return l, err
+	return q.watched(locker.Get(ctx, q.core(), "TryLock", name, q, askAll))
 }
 
-func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
-	if err := q.begin(name); err != nil {
-		return nil, err
-	}
-	defer q.life.Done()
-	if ctx.Err() != nil {
-		return nil, lockErrors.Refused(ctx, name, nil)
-	}
-	c := newClaim(ctx, lockKey(q.cfg.Prefix, name), q.cfg.Instance) // a new one each time, so that leftovers of another try are not in the way
-	trails := make([]link.Trail, len(q.servers))
-	fence, err := q.take(ctx, c, trails)
-	sent := time.Now()
+// askAll asks all servers for the lock, once.
+func askAll(ctx context.Context, name string, q *Quorum) (*locker.Lease, queue.Grant, error) {
+	b := q.newBid(ctx, name)
+	fence, err := b.take(ctx)
+	g := queue.Grant{Fence: fence, Sent: time.Now(), Length: q.base.Trust}
 	if err == nil {
-		err = q.renew(ctx, c, fence)
+		err = b.renew(ctx, fence)
 	}
-	if err == nil {
-		l := q.newLease(ctx, name, c, trails, fence, sent)
-		if l.Context().Err() == nil {
-			return l, nil
-		}
-		q.abandon(c, trails)
-		return nil, lockErrors.TooLate(l.Context(), name)
-	}
-	q.abandon(c, trails)
 	if errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrRevoked) {
 		err = ErrNotAcquired
 	}
-	return nil, lockErrors.Refused(ctx, name, err)
+	if err != nil {
+		b.Abandon()
+		return nil, g, err
+	}
+	return &b.lease, g, nil
+}
+
+// watched has a lease renewed.
+func (q *Quorum) watched(l *locker.Lease, err error) (*Lease, error) {
+	if err == nil && !q.base.Config.FixedLease && q.base.Life.Enter() { // else it was aborted
+		go func() { // owner: the Quorum; stop: the end of the lease; joined by Close
+			defer q.base.Life.Leave()
+			l.Claim.(*bid).watch()
+		}()
+	}
+	return leased(l, err)
 }
 
 // Do is like Locker.Do.
 func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
-	if f == nil {
-		return nothingToDo(name)
-	}
-	l, err := q.Lock(ctx, name)
-	if err != nil {
-		return err
-	}
-	return l.do(ctx, f)
+	return do(ctx, q, (*Quorum).Lock, q.core(), name, f)
 }
 
 // DoFenced is like Locker.DoFenced: Do for a function that needs only the fence of the lease. Config.WriteLock of a
 // Guard uses it.
 func (q *Quorum) DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error {
-	if f == nil {
-		return nothingToDo(name)
-	}
-	return q.Do(ctx, name, func(ctx context.Context, l *Lease) error { return f(ctx, l.Fence()) })
-}
-
-// newLease begins a lease that a majority granted or renewed when asked at sent.
-func (q *Quorum) newLease(ctx context.Context, name string, c *claim, trails []link.Trail, fence int64, sent time.Time) *Lease {
-	l := &Lease{from: q, life: q.life, claim: c, trails: trails, name: name, fence: fence, unlocked: q.cfg.Hooks.Held(name)}
-	ttl := q.trusted()
-	q.life.Add(l, func() {
-		l.hold.Begin(ctx, hold.Options{Holder: (*held)(l), TTL: ttl, Max: q.cfg.MaxHold}, sent, ttl)
-	})
-	if !q.cfg.FixedLease {
-		q.life.Go(func() { q.watch(l) }) // owner: the Quorum; stop: the end of the lease; joined by Close
-	}
-	return l
-}
-
-// trusted returns how long a lease may be trusted, given that clocks run apart.
-func (q *Quorum) trusted() time.Duration { return q.cfg.TTL - q.cfg.TTL/100 - 2*time.Millisecond }
-
-// watch renews a lease.
-func (q *Quorum) watch(l *Lease) {
-	timer := time.NewTimer(q.cfg.TTL / 3)
-	defer timer.Stop()
-	for {
-		select {
-		case <-l.Context().Done():
-			return
-		case <-timer.C:
-		}
-		if q.extend(l.Context(), l) == nil {
-			timer.Reset(q.cfg.TTL / 3)
-		} else {
-			timer.Reset(q.cfg.TTL / 10)
-		}
-	}
-}
-
-// extend renews a lease, or loses it.
-func (q *Quorum) extend(ctx context.Context, l *Lease) error {
-	sent := time.Now()
-	err := q.renew(ctx, l.claim, l.fence)
-	switch {
-	case err == nil:
-		return l.hold.Answered(sent, queue.Done)
-	case errors.Is(err, ErrRevoked), errors.Is(err, ErrLeaseLost):
-		l.hold.Lose(err)
-	}
-	return err
+	return do(ctx, q, (*Quorum).Lock, q.core(), name, fenced(f))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/locktest"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -69,14 +70,7 @@ func (f *three) leap(ahead time.Duration) {
 }
 
 // ask starts a Lock of the second instance.
-func (f *three) ask() <-chan outcome {
-	result := make(chan outcome, 1)
-	go func() { // owner: the test; ends with the Lock; joined by receiving, or by Close
-		l, err := f.b.Lock(patient(f), "k")
-		result <- outcome{l, err}
-	}()
-	return result
-}
+func (f *three) ask() *waiter { return locktest.Wait(f, context.Background(), f.b.Lock, "k") }
 
 // All three servers have granted the lock, so the two others are a majority without the one whose clock is wrong.
 func TestAQuorumLeaseLivesOnWhenTheClockOfOneServerIsSet(t *testing.T) {
@@ -93,14 +87,13 @@ func TestAQuorumLeaseLivesOnWhenTheClockOfOneServerIsSet(t *testing.T) {
 			f.leap(ahead)
 			first := l.TrustedUntil()
 			redistest.Await(t, "it has outlived its lease", func() bool {
-				return l.TrustedUntil().Sub(first) >= 6*time.Second || l.Context().Err() != nil || len(next) > 0
+				return l.TrustedUntil().Sub(first) >= 6*time.Second || l.Context().Err() != nil || !next.Waits()
 			})
 			expect.Equal(t, "the first server has forgotten it", f.holder(0) != l.Token(), ahead > 0)
 			expect.Equal(t, "why the lease has ended", context.Cause(l.Context()), nil)
-			expect.Equal(t, "granted before the end of the lease", len(next), 0)
+			expect.Equal(t, "granted before the end of the lease", next.Waits(), true)
 			expect.ErrorIs(t, l.Unlock(t.Context()), nil)
-			o := <-next
-			after := must(t)(o.lease, o.err)
+			after := next.Got()
 			expect.Equal(t, "the fence grows", after.Fence() > l.Fence(), true)
 			expect.ErrorIs(t, after.Unlock(t.Context()), nil)
 		})
@@ -122,8 +115,7 @@ func TestAQuorumLeaseOfTwoServersEndsEarlyWhenTheClockOfOneLeaps(t *testing.T) {
 	expect.ErrorIs(t, taken.Unlock(t.Context()), nil)
 	next := f.ask()
 	f.leap(time.Hour)
-	o := <-next
-	after := must(t)(o.lease, o.err)
+	after := next.Got()
 	t.Logf("the first holder's context lives: %v", l.Context().Err() == nil)
 	expect.Equal(t, "the fence grows", after.Fence() > l.Fence(), true)
 	cause(t, l, ErrLeaseLost)

@@ -13,28 +13,26 @@ import (
 
 // observed is for package admin.
 func (q *Quorum) observed() observe.Locker {
-	if q == nil {
-		return observe.Locker{}
+	seen := q.core().Observed("quorum", exclusive)
+	if q != nil {
+		seen.Servers, seen.Inspect = len(q.servers), q.inspect
 	}
-	return observe.Locker{
-		Kind: "quorum", Prefix: q.cfg.Prefix, Instance: q.cfg.Instance, Servers: len(q.servers), Inspect: q.inspect,
-		Held: func() []observe.Held { return shown(q.life.Held()) },
-	}
+	return seen
 }
 
 // inspect asks every server. It fails when no majority answers.
 func (q *Quorum) inspect(ctx context.Context, name string) (observe.Lock, error) {
-	if err := q.begin(name); err != nil {
+	if err := q.core().Begin(name); err != nil {
 		return observe.Lock{}, err
 	}
-	defer q.life.Done()
+	defer q.base.Life.Done()
 	infos, errs := make([]Info, len(q.servers)), make([]error, len(q.servers))
 	var asked sync.WaitGroup
 	for i, server := range q.servers {
 		asked.Go(func() { // owner: inspect; stop: ctx, RedisTimeout; joined below
-			reply, err := server.Ask(ctx, inspecting(lockKey(q.cfg.Prefix, name)), nil)
+			reply, err := server.Ask(ctx, inspecting(lockKey(q.base.Config.Prefix, name)), nil)
 			if err == nil {
-				infos[i], err = parseInfo(reply.Cmd)
+				err = infos[i].read(reply.Cmd)
 			}
 			errs[i] = err
 		})

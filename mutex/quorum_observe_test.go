@@ -23,7 +23,7 @@ func TestAQuorumShowsTheHolderThatAMajorityOfItsServersNames(t *testing.T) {
 	expect.Equal(t, "holders of a free lock", free.Holders+len(free.By), 0)
 	expect.Equal(t, "answers", free.Answered, 5)
 
-	other := &claim{keys: keysOf(lockKey(q.cfg.Prefix, "k")), id: "another", token: "another"}
+	other := &calls{keys: keysOf(lockKey(q.base.Config.Prefix, "k")), id: "another", token: "another"}
 	for i := range 2 { // too few for a lock
 		call := other.asking(time.Minute, 0, 0, "")
 		expect.ErrorIs(t, call.Run(t.Context(), c.servers[i].Client(t)).Err())

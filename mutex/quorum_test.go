@@ -77,7 +77,7 @@ var serverFaults = map[string]struct {
 	"taken": {
 		func(c *council, i int, key string) {
 			rdb := c.servers[i].Client(c)
-			w := &claim{keys: keysOf(key), id: "another", token: "another"}
+			w := &calls{keys: keysOf(key), id: "another", token: "another"}
 			call := w.asking(time.Hour, 0, 0, "")
 			if err := call.Run(context.Background(), rdb).Err(); err != nil {
 				c.Error(err)
@@ -101,11 +101,11 @@ func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 				if kind != "taken" && bits.OnesCount(uint(pattern)) > 2 {
 					q = hasty
 				}
-				key := lockKey(q.cfg.Prefix, "k")
+				key := lockKey(q.base.Config.Prefix, "k")
 				eachFaulty(pattern, func(i int) { fault.begin(c, i, key) })
 				last = max(last, lockInPattern(t, q, pattern, kind == "taken", last))
 				eachFaulty(pattern, func(i int) { fault.end(c, i, key) })
-				redistest.Await(t, "the end of what was sent to slow servers", q.life.Quiet)
+				redistest.Await(t, "the end of what was sent to slow servers", q.base.Life.Quiet)
 				awaitServers(t, q)
 				if kind != "dead" {
 					c.awaitFree(key)
@@ -122,7 +122,7 @@ func awaitServers(t *testing.T, q *Quorum) {
 	t.Helper()
 	for _, server := range q.servers {
 		redistest.Await(t, "a server answers", func() bool {
-			_, err := server.Ask(t.Context(), inspecting(lockKey(q.cfg.Prefix, "k")), nil)
+			_, err := server.Ask(t.Context(), inspecting(lockKey(q.base.Config.Prefix, "k")), nil)
 			return err == nil && !server.Refused("k")
 		})
 	}
@@ -181,7 +181,8 @@ func TestAServerThatAQuorumHasNotAskedYetIsNotAskedAfterTheUnlock(t *testing.T) 
 	defer cancel()
 	for i := range 10 { // more than are sent at once
 		busy.Go(func() {
-			_, _ = q.servers[4].Ask(ctx, newClaim(ctx, lockKey(q.cfg.Prefix, fmt.Sprint(i)), "").asking(time.Second, 0, 0, ""), nil)
+			c := newCalls(ctx, lockKey(q.base.Config.Prefix, fmt.Sprint(i)), "")
+			_, _ = q.servers[4].Ask(ctx, c.asking(time.Second, 0, 0, ""), nil)
 		})
 		redistest.Await(t, "it is under way", func() bool { return held.Count() > min(i, 3) })
 	}
@@ -190,8 +191,8 @@ func TestAServerThatAQuorumHasNotAskedYetIsNotAskedAfterTheUnlock(t *testing.T) 
 		t.Error(err)
 	}
 	held.Remove()
-	redistest.Await(t, "the end of all requests", q.life.Quiet)
-	c.awaitFree(lockKey(q.cfg.Prefix, "k"))
+	redistest.Await(t, "the end of all requests", q.base.Life.Quiet)
+	c.awaitFree(lockKey(q.base.Config.Prefix, "k"))
 }
 
 func TestAQuorumHasOneHolderAtATimeAndFencesGrow(t *testing.T) {

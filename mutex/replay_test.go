@@ -18,22 +18,22 @@ import (
 // replayed is a lock on which runs of proof/model/mutex.pml are replayed.
 type replayed struct {
 	replay.Verdict
-	t      *testing.T
-	edit   replay.Edit
-	rdb    *redis.Client
-	claims map[string]*claim // of the callers, by their number in the model
-	key    string
-	fences replay.Names // of the model, by those of Redis
-	heard  *redis.PubSub
-	grants map[string]int64 // the fence of the last grant that was told, by id
-	next   string           // the fence that the model's state has after the step
+	t       *testing.T
+	edit    replay.Edit
+	rdb     *redis.Client
+	callers map[string]*calls // of the callers, by their number in the model
+	key     string
+	fences  replay.Names // of the model, by those of Redis
+	heard   *redis.PubSub
+	grants  map[string]int64 // the fence of the last grant that was told, by id
+	next    string           // the fence that the model's state has after the step
 }
 
 func newReplayed(t *testing.T) func([]replay.Step, replay.Edit) replay.World {
 	return func(_ []replay.Step, edit replay.Edit) replay.World {
 		rdb := shared.Client(t)
 		w := &replayed{
-			t: t, edit: edit, rdb: rdb, key: "{" + rand.Text() + "}", claims: make(map[string]*claim), fences: make(replay.Names),
+			t: t, edit: edit, rdb: rdb, key: "{" + rand.Text() + "}", callers: make(map[string]*calls), fences: make(replay.Names),
 			grants: make(map[string]int64),
 		}
 		w.heard = rdb.Subscribe(t.Context(), w.key)
@@ -45,16 +45,17 @@ func newReplayed(t *testing.T) func([]replay.Step, replay.Edit) replay.World {
 	}
 }
 
-func (w *replayed) claim(caller string) *claim {
-	if w.claims[caller] == nil {
-		w.claims[caller] = newClaim(w.t.Context(), w.key, caller)
+func (w *replayed) of(caller string) *calls {
+	if w.callers[caller] == nil {
+		c := newCalls(w.t.Context(), w.key, caller)
+		w.callers[caller] = &c
 	}
-	return w.claims[caller]
+	return w.callers[caller]
 }
 
 // caller is whose id that is; 255: nobody's.
 func (w *replayed) caller(id string) string {
-	for caller, c := range w.claims {
+	for caller, c := range w.callers {
 		if c.id == id {
 			return caller
 		}
@@ -83,7 +84,7 @@ func (w *replayed) set(name, text string) {
 }
 
 func (w *replayed) lock(caller string) queue.Answer {
-	answer, err := parseAnswer(w.run(w.claim(caller).asking(time.Hour, time.Hour, queue.Unlimited, w.key)), time.Hour)
+	answer, err := parseAnswer(w.run(w.of(caller).asking(time.Hour, time.Hour, queue.Unlimited, w.key)), time.Hour)
 	if err != nil {
 		w.Wrong("lock.lua: %v", err)
 	}
@@ -94,7 +95,7 @@ func (w *replayed) lock(caller string) queue.Answer {
 func remembers(s map[string]string) bool { return s["gone"] != "0" }
 
 func (w *replayed) unlock(caller string, lost bool) int {
-	n, err := w.run(w.claim(caller).releasing(successor{}, lost)).Int()
+	n, err := w.run(w.of(caller).releasing(successor{}, lost)).Int()
 	if err != nil {
 		w.Wrong("unlock.lua: %v", err)
 	}
@@ -112,7 +113,7 @@ func (w *replayed) Do(step replay.Step) {
 	case "late_lock":
 		w.lock(caller)
 	case "hear":
-		w.hear(w.claim(caller).id, step.Do[2])
+		w.hear(w.of(caller).id, step.Do[2])
 	case "leave":
 		w.unlock(caller, remembers(step.State))
 	case "unlock", "late_unlock":
@@ -122,7 +123,7 @@ func (w *replayed) Do(step replay.Step) {
 	case "expire":
 		w.set("lease", "1 1 1 "+w.key)
 	case "dead":
-		field := "waiter:" + w.claim(caller).id
+		field := "waiter:" + w.of(caller).id
 		_, rest, _ := strings.Cut(w.field(field), " ")
 		w.set(field, "1 "+rest)
 	}

@@ -46,7 +46,7 @@ func TestAReplicaHasALockHoweverItWasGranted(t *testing.T) {
 				f.awaitWaiters("x", 1)
 			}
 			f.unlock(l)
-			l = next.lease()
+			l = next.Got()
 			expect.Equal(t, "the token at the replica", tokenAt(t, replica, f.key("x")), l.Token())
 		}
 		if err := l.Extend(t.Context()); err != nil {

@@ -1,18 +1,16 @@
 package mutex
 
 import (
+	"context"
 	"embed"
 	"fmt"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/script"
 )
-
-// parkedMark is what the token of a lock has, behind the id that parked it: see park.lua.
-const parkedMark = "+"
 
 //go:embed lua/*.lua
 var files embed.FS
@@ -26,8 +24,10 @@ var (
 	inspectScript = script.Compile(files, "fields", "prelude", "inspect")
 )
 
-// lockKey has an ending of its own, so that a Guard's key of the name is another one.
-func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) + ":mutex" }
+// ending ends the key of a lock, so that it is not a Guard's key of the name.
+const ending = ":mutex"
+
+func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) + ending }
 
 func keysOf(lock string) []string {
 	const behind = ":queue"
@@ -36,9 +36,29 @@ func keysOf(lock string) []string {
 	return []string{lock, both[:n], both[n:]}
 }
 
+// calls makes the calls of one who asks for a lock, or has it.
+type calls struct {
+	keys    []string // of the lock in Redis: its hash, its queue, and the ids that are gone
+	id      string   // of this hold alone
+	token   string   // of its owner, or the id
+	arrived int64    // in µs by the server's clock; 0: when it first asks
+}
+
+func newCalls(ctx context.Context, key, instance string) calls {
+	c := calls{keys: keysOf(key), id: keys.NewToken(instance)}
+	c.token = c.id
+	if owner, ok := ctx.Value(ownerKey{}).(string); ok {
+		c.token = owner
+	}
+	return c
+}
+
+// owned reports whether the token belongs to an owner.
+func (c *calls) owned() bool { return c.token != c.id }
+
 // asking asks for the lock, and waits for it no longer than patience, in ms or a queue.Patience. grace 0: it does not queue
 // for it.
-func (c *claim) asking(ttl, grace time.Duration, patience any, inbox string) script.Call {
+func (c *calls) asking(ttl, grace time.Duration, patience any, inbox string) script.Call {
 	args := make([]any, 0, 7)
 	args = append(args, c.id, script.Millis(ttl), script.Millis(grace), patience, inbox, c.arrived)
 	if c.owned() {
@@ -73,7 +93,7 @@ type successor struct {
 
 // releasing gives up a hold, or a place in the queue. It returns the state of the hold, or the successor's
 // fence. If lost, some request of the claim may still arrive later.
-func (c *claim) releasing(next successor, lost bool) script.Call {
+func (c *calls) releasing(next successor, lost bool) script.Call {
 	args := make([]any, 0, 7)
 	args = append(args, c.id)
 	if c.owned() || lost || next.id != "" {
@@ -86,8 +106,13 @@ func (c *claim) releasing(next successor, lost bool) script.Call {
 }
 
 // renewal is the call that extends the lease, and raises its fence to a least one.
-func (c *claim) renewal(ttl time.Duration, fence int64) script.Call {
+func (c *calls) renewal(ttl time.Duration, fence int64) script.Call {
 	return script.Call{Script: renewScript, Keys: c.keys[:1], Args: []any{c.id, c.token, script.Millis(ttl), fence}}
+}
+
+// parking gives the lock up so that it stays held for a while.
+func (c *calls) parking(rest time.Duration, lost bool) script.Call {
+	return script.Call{Script: parkScript, Keys: c.keys, Args: []any{c.id, script.Millis(rest), lost}}
 }
 
 // revoking takes the lock away from its holder, notifies its locker under the key tell, and returns whether there was one.
@@ -98,16 +123,8 @@ func revoking(key, tell string) script.Call {
 // inspecting looks at a lock.
 func inspecting(key string) script.Call { return script.Call{Script: inspectScript, Keys: keysOf(key)} }
 
-// parseInfo reads the reply of inspect.lua.
-func parseInfo(cmd *script.Reply) (Info, error) {
-	reply, err := cmd.Slice()
-	if err != nil {
-		return Info{}, err
-	}
-	number := func(i int) int64 { return script.Number(reply, i) }
-	token := script.String(reply, 0)
-	return Info{
-		Token: token, Instance: keys.InstanceOf(strings.TrimSuffix(token, parkedMark)), Fence: number(1), Left: script.Duration(number(2)),
-		Holds: int(number(3)), Waiters: int(number(4)),
-	}, nil
+// parseGrant reads the fence of a grant. Not granted: it is no later than the last answer, whose fence is given.
+func parseGrant(body string, answered int64) (fence int64, granted bool) {
+	fence, err := strconv.ParseInt(body, 10, 64)
+	return fence, err == nil && fence > answered
 }

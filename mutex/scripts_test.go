@@ -25,12 +25,12 @@ func TestAnHeirThatHasQueuedDoesNotGetTheLockOnceMoreAfterItHasLeft(t *testing.T
 	t.Parallel()
 	f := newFleet(t, 1, Config{})
 	l := f.lock(0, "k")
-	next := newClaim(t.Context(), f.key("k"), "")
+	next := newCalls(t.Context(), f.key("k"), "")
 	waiting := next.asking(time.Minute, longestGrace, queue.Unlimited, "")
 	if answer, err := parseAnswer(waiting.Run(t.Context(), f.redis), time.Minute); err != nil || answer.Granted {
 		t.Fatalf("%+v, %v", answer, err)
 	}
-	if fence := f.run(l.claim.releasing(successor{id: next.id, ttl: time.Minute, first: true}, false)); fence <= l.Fence() {
+	if fence := f.run(l.held.Claim.(*claim).releasing(successor{id: next.id, ttl: time.Minute, first: true}, false)); fence <= l.Fence() {
 		t.Errorf("fence %d after %d", fence, l.Fence())
 	}
 	expect.Equal(t, "released", f.run(next.releasing(successor{}, false)), queue.Done)
@@ -41,7 +41,7 @@ func TestAHoldOfAnOwnerDoesNotShortenTheLeaseOfAnother(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{})
 	owner := WithOwner(t.Context())
-	long, short := newClaim(owner, f.key("k"), ""), newClaim(owner, f.key("k"), "")
+	long, short := newCalls(owner, f.key("k"), ""), newCalls(owner, f.key("k"), "")
 	for _, call := range []script.Call{long.asking(time.Hour, 0, 0, ""), short.asking(time.Minute, 0, 0, "")} {
 		if answer, err := parseAnswer(call.Run(t.Context(), f.redis), time.Hour); err != nil || !answer.Granted {
 			t.Fatalf("%+v, %v", answer, err)

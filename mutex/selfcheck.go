@@ -11,12 +11,7 @@ import (
 // can be taken and released, and that Redis evicts no keys (maxmemory-policy noeviction, if the user may run INFO). It takes
 // at most until ctx ends, or 10 seconds. The error names what was refused.
 func (k *Locker) SelfCheck(ctx context.Context) error {
-	name := acl.Name()
-	if err := k.begin(name); err != nil {
-		return err
-	}
-	defer k.life.Done()
-	return k.base.SelfCheck(ctx, acl.Mutex, func(ctx context.Context) error {
+	return k.core().SelfCheck(ctx, acl.Mutex, func(ctx context.Context, name string) error {
 		return k.Do(ctx, name, func(context.Context, *Lease) error { return nil })
 	})
 }

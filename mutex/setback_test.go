@@ -18,16 +18,16 @@ func TestDeadWaitersHoldUpNobodyForLongerThanTheTTLOfOneWhenTheClockIsSetBack(t 
 	rdb, key := shared.Client(t), "{model-"+rand.Text()+"}"
 	lock := script.New(model.Modelled(text("fields", "lock_free", "prelude", "lock")))
 	unlock := script.New(model.Modelled(text("fields", "unlock_lone", "prelude", "unlock")))
-	run := func(at int64, id string, call func(*claim) script.Call, with *script.Script) script.Call {
+	run := func(at int64, id string, call func(*calls) script.Call, with *script.Script) script.Call {
 		t.Helper()
 		rdb.HSet(context.Background(), key+":clock", "s", at/1000, "us", at%1000*1000)
-		c := call(&claim{keys: keysOf(key), id: id, token: id})
+		c := call(&calls{keys: keysOf(key), id: id, token: id})
 		c.Script = with
 		return c
 	}
 	ask := func(at int64, id string) queue.Answer {
 		t.Helper()
-		call := run(at, id, func(c *claim) script.Call { return c.asking(time.Second, time.Second, queue.Unlimited, "") }, lock)
+		call := run(at, id, func(c *calls) script.Call { return c.asking(time.Second, time.Second, queue.Unlimited, "") }, lock)
 		answer, err := parseAnswer(call.Run(context.Background(), rdb), time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func TestDeadWaitersHoldUpNobodyForLongerThanTheTTLOfOneWhenTheClockIsSetBack(t 
 		expect.Equal(t, id, ask(before, id).Granted, id == "holder")
 	}
 	expect.Equal(t, "the last one", ask(after, "last").Granted, false)
-	call := run(after+100, "holder", func(c *claim) script.Call { return c.releasing(successor{}, false) }, unlock)
+	call := run(after+100, "holder", func(c *calls) script.Call { return c.releasing(successor{}, false) }, unlock)
 	if err := call.Run(context.Background(), rdb).Err(); err != nil {
 		t.Fatal(err)
 	}

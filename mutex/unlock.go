@@ -1,76 +1,71 @@
 package mutex
 
 import (
-	"context"
 	"time"
 
 	"github.com/cacheguard/go/internal/lock/queue"
 )
 
-// unlock gives a lease up. Its turn ends with that, unless it was lost before.
-func (k *Locker) unlock(l *Lease) (int, error) {
-	q := l.queue
-	if !l.hold.End() {
-		q = nil
+// GiveUp gives the lock up, to the next in the process if it may. The caller's turn ends with that, unless it was lost before.
+func (c *claim) GiveUp(trusted bool) (reply int, err error) {
+	turn := &c.guest
+	if c.of.fair || !trusted {
+		turn = new(queue.Guest)
 	}
-	if rest := l.rest(); rest > 0 {
-		return k.park(l.claim, q, rest)
+	if rest := c.rest(); rest > 0 {
+		defer turn.Leave()
+		answer, err := c.of.base.Redis.Release(c.parking(rest, c.trail.Lost()), c.ttl())
+		if err != nil {
+			return 0, err
+		}
+		return answer.Int()
 	}
-	return k.handOver(l.claim, q)
+	next, reply, err := c.release(turn)
+	for next != nil { // it was given the lock, and has left
+		next, _, _ = next.release(turn)
+	}
+	return reply, err
 }
 
-// extend makes a lease end TTL from now.
-func (k *Locker) extend(ctx context.Context, l *Lease) error {
-	reply, sent, err := k.base.Renew(ctx, l.claim.renewal(k.base.Config.TTL, 0))
-	if err != nil {
-		return err
+// rest is for how long the lock must stay held after it is unlocked.
+func (c *claim) rest() time.Duration {
+	least := time.Duration(c.least.Load())
+	if least == 0 || c.owned() {
+		return 0
 	}
-	return l.hold.Answered(sent, reply)
-}
-
-// handOver gives the lock up, to the next in the local queue if it may.
-func (k *Locker) handOver(c *claim, q *localQueue) (int, error) {
-	code, err := 0, error(nil)
-	for first := true; ; first = false {
-		next, reply, replyErr := k.release(c, q)
-		if first {
-			code, err = reply, replyErr
-		}
-		if next == nil {
-			return code, err
-		}
-		c = next.claim // it was given the lock, and has left
-	}
+	return least - time.Since(c.since)
 }
 
 // release gives the lock up. It returns the successor that was given the lock but did not wait for it any
 // more.
-func (k *Locker) release(c *claim, q *localQueue) (orphan *place, reply int, err error) {
-	next, first := q.next()
-	to := successor{}
-	if next != nil {
-		to = successor{id: next.id, inbox: k.base.Inbox.Address(), ttl: k.base.Config.TTL, first: first}
+func (c *claim) release(turn *queue.Guest) (orphan *claim, reply int, err error) {
+	k, to := c.of.base, successor{}
+	guest, first := turn.Next()
+	var next *claim
+	if guest != nil {
+		next = guest.Claim.(*claim)
+		to = successor{id: next.id, inbox: k.Inbox.Address(), ttl: k.Config.TTL, first: first}
 	}
 	sent := time.Now()
-	answer, err := k.base.Redis.Release(c.releasing(to, c.trail.Lost()), k.base.Config.TTL)
+	answer, err := k.Redis.Release(c.releasing(to, c.trail.Lost()), k.Config.TTL)
 	fence := int64(0)
 	if err == nil {
 		fence, err = answer.Int64()
 	}
 	switch {
 	case fence > queue.Done:
-		if !q.pass(next, queue.Grant{Fence: fence, Sent: sent, Length: k.base.Config.TTL}) {
+		if !turn.Pass(guest, queue.Grant{Fence: fence, Sent: sent, Length: k.Config.TTL}) {
 			return next, queue.Done, nil
 		}
 		return nil, queue.Done, nil
 	case err != nil && next != nil:
 		next.trail.Lose() // if it has the lock, it finds out by asking
-		q.vacate()
-		if q.left(next) {
-			next.abandon()
+		turn.Leave()
+		if guest.IsGone() {
+			next.Abandon()
 		}
 	default:
-		q.vacate()
+		turn.Leave()
 	}
 	return nil, int(fence), err
 }

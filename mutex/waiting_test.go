@@ -16,13 +16,13 @@ func TestFairLocksAreGrantedInTheOrderOfAsking(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, Config{Fair: true}).listening()
 	l := f.lock(0, "k")
-	var waiting []attempt
+	var waiting []*waiter
 	for i := range 12 {
 		waiting = append(waiting, f.ask(t.Context(), i%3, "k"))
 		f.awaitWaiters("k", i+1)
 	}
-	waiting[5].cancel(nil)
-	<-waiting[5].result
+	waiting[5].Leave(nil)
+	<-waiting[5].Done
 	f.awaitWaiters("k", 11)
 	for i, a := range waiting {
 		if i == 5 {
@@ -30,11 +30,11 @@ func TestFairLocksAreGrantedInTheOrderOfAsking(t *testing.T) {
 		}
 		for j := i; j < len(waiting); j++ {
 			if j != 5 {
-				waiting[j].waits()
+				waiting[j].MustWait()
 			}
 		}
 		f.unlock(l)
-		l = a.lease()
+		l = a.Got()
 	}
 	f.unlock(l)
 	f.awaitFree("k")
@@ -46,7 +46,7 @@ func TestWaitersOfOneProcessShareAPlaceAndHandTheLockOn(t *testing.T) {
 	f := newFleetOn(t, s.Client(t), Config{}, s.Client(t)).listening()
 	f.unlock(f.lock(0, "k")) // Redis learns the scripts
 	l := f.lock(0, "k")
-	waiting := make([]attempt, 20)
+	waiting := make([]*waiter, 20)
 	for i := range waiting {
 		waiting[i] = f.ask(t.Context(), 0, "k")
 		f.awaitLine(0, "k", i+1)
@@ -55,7 +55,7 @@ func TestWaitersOfOneProcessShareAPlaceAndHandTheLockOn(t *testing.T) {
 	before := s.Reads()
 	for _, a := range waiting {
 		f.unlock(l)
-		l = a.lease()
+		l = a.Got()
 	}
 	expect.Equal(t, "requests", s.Reads()-before, int64(len(waiting)))
 	f.unlock(l)
@@ -68,20 +68,20 @@ func TestAProcessHandsTheLockOnOnlySoOftenWhileAnotherWaits(t *testing.T) {
 	l := f.lock(0, "k")
 	other := f.ask(t.Context(), 1, "k")
 	f.awaitWaiters("k", 1)
-	waiting := make([]attempt, 2*maxPasses)
+	waiting := make([]*waiter, 2*queue.MaxPasses)
 	for i := range waiting {
 		waiting[i] = f.ask(t.Context(), 0, "k")
 		f.awaitLine(0, "k", i+1)
 	}
-	for _, a := range waiting[:maxPasses] {
-		other.waits()
+	for _, a := range waiting[:queue.MaxPasses] {
+		other.MustWait()
 		f.unlock(l)
-		l = a.lease()
+		l = a.Got()
 	}
 	f.unlock(l)
-	f.unlock(other.lease())
-	for _, a := range waiting[maxPasses:] {
-		f.unlock(a.lease())
+	f.unlock(other.Got())
+	for _, a := range waiting[queue.MaxPasses:] {
+		f.unlock(a.Got())
 	}
 	f.awaitFree("k")
 }
@@ -94,10 +94,10 @@ func TestAWaiterThatLeavesALineIsPassedOver(t *testing.T) {
 	f.awaitLine(0, "k", 1)
 	second := f.ask(t.Context(), 0, "k")
 	f.awaitLine(0, "k", 2)
-	first.cancel(nil)
-	expect.ErrorIs(t, (<-first.result).err, ErrNotAcquired)
+	first.Leave(nil)
+	expect.ErrorIs(t, first.Err(), ErrNotAcquired)
 	f.unlock(l)
-	f.unlock(second.lease())
+	f.unlock(second.Got())
 }
 
 func TestTheLockIsNotLostWithTheWaiterItIsHandedTo(t *testing.T) {
@@ -113,13 +113,13 @@ func TestTheLockIsNotLostWithTheWaiterItIsHandedTo(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- l.Unlock(context.Background()) }() // owner: the test; joined by receiving
 	<-held.Hit()
-	first.cancel(nil)
-	expect.ErrorIs(t, (<-first.result).err, ErrNotAcquired)
+	first.Leave(nil)
+	expect.ErrorIs(t, first.Err(), ErrNotAcquired)
 	held.Release()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	f.unlock(second.lease())
+	f.unlock(second.Got())
 	f.awaitFree("k")
 }
 
@@ -132,7 +132,7 @@ func TestALostGrantIsFoundByTheHeartbeat(t *testing.T) {
 	f.awaitWaiters("k", 1)
 	p.BlackHoleSubscribers(true)
 	f.unlock(l)
-	f.unlock(a.lease())
+	f.unlock(a.Got())
 }
 
 // A waiter that is granted the lock, and paused until the grant has ended, may queue again before it reads the message.
@@ -149,23 +149,12 @@ func TestTheMessageOfAnEarlierGrantIsNoGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	redistest.Await(t, "it asks", func() bool {
-		a.waits()
+		a.MustWait()
 		return asks.Count() > 0
 	})
 	asks.Remove()
 	f.unlock(l)
-	f.unlock(a.lease())
-}
-
-func TestWithoutPushWaitersPoll(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	if err := s.Client(t).Do(t.Context(), "acl", "setuser", "default", "-subscribe").Err(); err != nil {
-		t.Fatal(err)
-	}
-	eachKind(t, func(t *testing.T, cfg Config) {
-		crowd(t, newFleetOn(t, s.Client(t), cfg, s.Client(t), s.Client(t)), 2, 5)
-	})
+	f.unlock(a.Got())
 }
 
 func TestADeadWaiterCostsNoMoreThanItsGrace(t *testing.T) {
@@ -182,7 +171,7 @@ func TestADeadWaiterCostsNoMoreThanItsGrace(t *testing.T) {
 	f.awaitWaiters("k", 2)
 	child.Kill()
 	f.unlock(l)
-	f.unlock(a.lease())
+	f.unlock(a.Got())
 	expect.Equal(t, "grace", queue.Grace(10*time.Minute), 3*time.Second)
 	f.awaitFree("k")
 }

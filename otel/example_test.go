@@ -33,7 +33,7 @@ func ExampleNew() {
 	// Output: 0 loads
 }
 
-func ExampleTelemetry_Mutex() {
+func ExampleTelemetry_Lock() {
 	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer rdb.Close()
 	telemetry, err := otel.New(otel.Config{Keys: true}) // names of locks are on the spans

@@ -19,21 +19,6 @@ func (t *Telemetry) Lock(name string) mutex.Hooks {
 	return mutex.Hooks{Begin: l.begin, OnLock: l.locked, OnUnlock: l.unlocked}
 }
 
-// Mutex is Lock.
-//
-// Deprecated: use Lock.
-func (t *Telemetry) Mutex(name string) mutex.Hooks { return t.Lock(name) }
-
-// RWLock is Lock.
-//
-// Deprecated: use Lock.
-func (t *Telemetry) RWLock(name string) mutex.Hooks { return t.Lock(name) }
-
-// Semaphore is Lock.
-//
-// Deprecated: use Lock.
-func (t *Telemetry) Semaphore(name string) mutex.Hooks { return t.Lock(name) }
-
 // lock is what is observed of the locks of a Locker.
 type lock struct {
 	*Telemetry

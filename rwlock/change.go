@@ -2,8 +2,12 @@ package rwlock
 
 import (
 	"context"
+	"time"
 
+	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/lock/rw"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // Downgrade makes a writer a reader, without letting go of the lock, and admits the waiting readers. From the
@@ -11,21 +15,16 @@ import (
 // there was no lease any more. Any other error says nothing about the lock: call Downgrade again. For a reader it is
 // Extend.
 func (l *Lease) Downgrade(ctx context.Context) error {
-	if l == nil {
-		return errNilLease
-	}
-	c := l.claim
-	done, err := l.begin(ctx)
-	if err != nil {
-		return l.wrap("downgrade", err)
-	}
-	defer done()
-	fence := l.become(false, 0)
-	reply, sent, err := c.Run(ctx, c.lock().toReader(c.Token, c.Config.TTL, fence))
-	if err == nil {
-		err = l.hold.Answered(sent, int(reply))
-	}
-	return l.wrap("downgrade", err)
+	held := l.core()
+	return held.Change(ctx, "downgrade", func() error {
+		c, fence := rw.ClaimOf(held), held.Fence()
+		c.Become(false, fence)
+		reply, sent, err := ask(ctx, held, c.At().ToReader(held.Token, held.Locker.Config.TTL, fence))
+		if err != nil {
+			return err
+		}
+		return held.Answered(sent, int(reply))
+	})
 }
 
 // TryUpgrade makes a reader the writer, with a new Fence, if it is the only reader and no writer waits. Otherwise it
@@ -34,43 +33,40 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 // error matches ErrLeaseLost or ErrRevoked if there was no lease any more. Any other error says nothing about the
 // lock, which may be held for writing in Redis: call TryUpgrade again, or unlock. For a writer it does nothing.
 func (l *Lease) TryUpgrade(ctx context.Context) error {
-	if l == nil {
-		return errNilLease
-	}
-	c := l.claim
-	done, err := l.begin(ctx)
-	if err != nil {
-		return l.wrap("upgrade", err)
-	}
-	defer done()
+	held := l.core()
+	return held.Change(ctx, "upgrade", func() error { return l.upgrade(ctx, held) })
+}
+
+func (l *Lease) upgrade(ctx context.Context, held *locker.Lease) error {
 	if l.Writes() {
 		return nil
 	}
-	reply, sent, err := c.Run(ctx, c.lock().toWriter(c.Token, c.Config.TTL, l.Fence()))
+	c, k := rw.ClaimOf(held), held.Locker
+	reply, sent, err := ask(ctx, held, c.At().ToWriter(held.Token, k.Config.TTL, held.Fence()))
 	switch {
 	case err != nil:
+		return err
 	case reply > queue.Done:
-		if err = c.confirm(ctx, &queue.Grant{Fence: reply}); err == nil {
-			l.become(true, reply)
-			err = l.hold.Answered(sent, queue.Done)
+		if err := k.Confirm(ctx, c.Renewing(held.Token, k.Config.TTL, reply), &queue.Grant{}); err != nil {
+			return err
 		}
+		c.Become(true, reply)
+		return held.Answered(sent, queue.Done)
 	case reply == queue.Done:
-		if err = l.hold.Answered(sent, queue.Done); err == nil {
-			err = ErrNotAcquired
+		if err := held.Answered(sent, queue.Done); err != nil {
+			return err
 		}
-	default:
-		err = l.hold.Answered(sent, int(reply))
+		return ErrNotAcquired
 	}
-	return l.wrap("upgrade", err)
+	return held.Answered(sent, int(reply))
 }
 
-// become notes how the lock is held, with which fence unless it stays the same, and returns the fence.
-func (l *Lease) become(writes bool, fence int64) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.writes = writes
-	if fence != 0 {
-		l.fence = fence
+// ask runs a call that returns a number.
+func ask(ctx context.Context, held *locker.Lease, call script.Call) (reply int64, sent time.Time, err error) {
+	answer, err := held.Locker.Redis.Ask(ctx, call, nil)
+	if err != nil {
+		return 0, sent, err
 	}
-	return l.fence
+	reply, err = answer.Int64()
+	return reply, answer.Sent, err
 }

@@ -20,13 +20,13 @@ func TestDowngradeAdmitsTheReadersThatWaitAndKeepsTheLock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expect.Equal(t, "the reader's fence", r.got().Fence(), l.Fence())
-	if l.Writes() || !w.waits() || l.Context().Err() != nil {
-		t.Errorf("after a downgrade: writes %v, the next writer waits %v, %v", l.Writes(), w.waits(), l.Context().Err())
+	expect.Equal(t, "the reader's fence", r.Got().Fence(), l.Fence())
+	if l.Writes() || !w.Waits() || l.Context().Err() != nil {
+		t.Errorf("after a downgrade: writes %v, the next writer waits %v, %v", l.Writes(), w.Waits(), l.Context().Err())
 	}
 	unlock(t, l)
-	unlock(t, r.lease)
-	w.got()
+	unlock(t, r.Got())
+	w.Got()
 }
 
 func TestOnlyTheOnlyReaderIsUpgradedAndNotPastAWriter(t *testing.T) {
@@ -56,7 +56,7 @@ func TestOnlyTheOnlyReaderIsUpgradedAndNotPastAWriter(t *testing.T) {
 		t.Errorf("upgrade past a writer that waits: %v", err)
 	}
 	unlock(t, l)
-	w.got()
+	w.Got()
 }
 
 func TestRevokedHoldersLearnOfItAndTheNextGoesAhead(t *testing.T) {
@@ -69,7 +69,7 @@ func TestRevokedHoldersLearnOfItAndTheNextGoesAhead(t *testing.T) {
 		if n, err := f.lockers[1].Revoke(t.Context(), "a"); n != 1 || err != nil {
 			t.Errorf("revoked %d, %v", n, err)
 		}
-		if got := next.got(); got.Fence() <= l.Fence() {
+		if got := next.Got(); got.Fence() <= l.Fence() {
 			t.Errorf("fence %d after %d", got.Fence(), l.Fence())
 		}
 		<-l.Context().Done()
@@ -79,7 +79,7 @@ func TestRevokedHoldersLearnOfItAndTheNextGoesAhead(t *testing.T) {
 		if err := l.Unlock(t.Context()); !errors.Is(err, ErrRevoked) {
 			t.Errorf("Unlock: %v", err)
 		}
-		expect.Equal(t, "holder", f.info("a").Token, next.lease.Token())
-		unlock(t, next.lease)
+		expect.Equal(t, "holder", f.info("a").Token, next.Got().Token())
+		unlock(t, next.Got())
 	}
 }

@@ -3,11 +3,7 @@ package rwlock
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/testing/expect"
 )
@@ -26,8 +22,8 @@ func TestCloseEndsLeasesAndWaitsAndLeavesNothing(t *testing.T) {
 		}
 	}
 	for _, w := range []*waiter{w, r} {
-		<-w.done
-		expect.Equal(t, "a wait ends closed", errors.Is(w.err, ErrClosed), true)
+		<-w.Done
+		expect.Equal(t, "a wait ends closed", errors.Is(w.Err(), ErrClosed), true)
 	}
 	expect.Equal(t, "the lease ends closed", errors.Is(context.Cause(l.Context()), ErrClosed), true)
 	expect.Equal(t, "holder of a", f.info("a").Token, "")
@@ -41,54 +37,13 @@ func TestCloseEndsLeasesAndWaitsAndLeavesNothing(t *testing.T) {
 	unlock(t, held)
 }
 
-func TestNilLockerAndEmptyNameAreErrors(t *testing.T) {
-	t.Parallel()
-	var k *Locker
-	if err := k.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := k.Lock(t.Context(), "a"); err == nil {
-		t.Error("a nil Locker locks")
-	}
-	f := newFleet(t, standalone(t), 1, Config{})
-	if _, err := f.lockers[0].RLock(t.Context(), ""); err == nil {
-		t.Error("an empty name is locked")
-	}
-}
-
-func TestEndedContextLocksNothing(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{})
-	oops := errors.New("oops")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(oops)
-	for _, how := range []take{(*Locker).Lock, (*Locker).RLock, (*Locker).TryLock, (*Locker).TryRLock} {
-		_, err := how(f.lockers[0], ctx, "a")
-		if !errors.Is(err, ErrNotAcquired) || !errors.Is(err, context.Canceled) || !errors.Is(err, oops) {
-			t.Errorf("%v", err)
-		}
-	}
-}
-
-func TestNewNamesEveryFieldThatIsOutOfRange(t *testing.T) {
-	t.Parallel()
-	_, err := New((*redis.Client)(nil), Config{
-		Prefix: "{", TTL: time.Millisecond, Watchdog: 2, MaxHold: time.Microsecond, RedisTimeout: -1,
-	})
-	for _, want := range []string{"rdb", "Config.Prefix", "Config.TTL", "Config.Watchdog", "Config.MaxHold", "Config.RedisTimeout"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not name %s", err, want)
-		}
-	}
-}
-
 func TestNamesWithBracesAreLocksLikeOthers(t *testing.T) {
 	t.Parallel()
 	everyone := newFleet(t, cluster(t), 1, Config{})
 	seen := make(map[string]string)
 	for _, name := range []string{"a", "{", "}", "{}", "}{", "a}b{c", `\}`, `\`} {
 		l := must(t, everyone.lockers[0], (*Locker).Lock, name)
-		key := l.claim.Keys[0]
+		key := callerOf(l).Keys[0]
 		if other, ok := seen[key]; ok {
 			t.Errorf("%q and %q are one lock", name, other)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/lock/queue"
-	"github.com/cacheguard/go/internal/lock/rwscripts"
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/acl"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/model"
@@ -20,7 +20,7 @@ import (
 // The common cases of scripts run before the prelude. They do what the rest would do, whatever has happened to the lock.
 func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
 	t.Parallel()
-	begin, acquiring, releasing := rwscripts.Shortcuts()
+	begin, acquiring, releasing := rw.Shortcuts()
 	acquire := model.NewShortcut(begin, acquiring[0], acquiring[1])
 	release := model.NewShortcut(begin, releasing[0], releasing[1])
 	for seed := range uint64(40) {
@@ -37,7 +37,7 @@ func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
 func newWalk(t *testing.T, seed uint64, acquire, release *model.Shortcut) *model.Walk {
 	t.Helper()
 	rdb := shared.Client(t)
-	l := lockAt(rwscripts.Compile(model.Modelled), "{walk-"+rand.Text()+"}")
+	l := rw.At(rw.Compile(model.Modelled), "{walk-"+rand.Text()+"}")
 	w := &model.Walk{T: t, Redis: rdb, Rand: mrand.New(mrand.NewPCG(seed, 2)), Keys: l.Keys, Except: []string{"solo"}}
 	fence := func() int64 {
 		n, _ := rdb.HGet(t.Context(), l.Keys[0], "fence").Int64() // none: 0
@@ -50,22 +50,22 @@ func newWalk(t *testing.T, seed uint64, acquire, release *model.Shortcut) *model
 		}
 		switch p := w.Rand.IntN(100); {
 		case p < 40:
-			m, wait := writing, queue.Grace(ttl)
+			m, wait := rw.Writing, queue.Grace(ttl)
 			if w.Rand.IntN(5) < 2 {
-				m = reading
+				m = rw.Reading
 			}
 			if w.Rand.IntN(2) == 0 {
 				wait = 0
 			}
-			return l.Asking(token, m.arg(), ttl, wait, queue.Unlimited, "", 0), acquire
+			return l.Asking(token, m.Arg(), ttl, wait, queue.Unlimited, "", 0), acquire
 		case p < 85:
 			return l.Releasing(token, fence(), w.Rand.IntN(5) == 0), release
 		case p < 90:
 			return l.Renewing(token, ttl, fence()), nil
 		case p < 93:
-			return l.toReader(token, ttl, fence()), nil
+			return l.ToReader(token, ttl, fence()), nil
 		case p < 96:
-			return l.toWriter(token, ttl, fence()), nil
+			return l.ToWriter(token, ttl, fence()), nil
 		case p < 98:
 			return l.Revoking(fmt.Sprint(w.Rand.Int())), nil
 		}
@@ -92,7 +92,7 @@ func TestAFreeLockIsRefusedAndALoneOneGivenUpWhenRedisIsOutOfMemory(t *testing.T
 			t.Errorf("TryLock: %v", err)
 		}
 		memory("0")
-		for _, key := range l.claim.Keys {
+		for _, key := range callerOf(l).Keys {
 			if ttl := f.redis.PTTL(t.Context(), key).Val(); ttl == -1 {
 				t.Errorf("%s has no TTL", key)
 			}

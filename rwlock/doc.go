@@ -31,7 +31,7 @@
 // # Protocol
 //
 // Every holder has a token of 128 random bits and a lease of its own. A lock is a few keys in one cluster slot
-// (internal/lock/rwscripts/lua/prelude.lua describes them): the writer with its deadline and the last fence, the readers by deadline, the
+// (internal/lock/rw/lua/prelude.lua describes them): the writer with its deadline and the last fence, the readers by deadline, the
 // queued writers by arrival, the queued readers, and how long each queued caller is believed to be alive. Leases are
 // scores and fields, judged by the server's clock, which each script reads once. The TTL of a key itself only cleans
 // up what everybody has forgotten, and is only ever extended.

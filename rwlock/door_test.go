@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -18,10 +19,10 @@ func crowdOf(t *testing.T, f *fleet, n int) []*waiter {
 	var crowd []*waiter
 	for i := range n {
 		crowd = append(crowd, wait(t, f.lockers[0], (*Locker).Lock, "k"))
-		if i < doorWidth {
+		if i < rw.WritersWidth {
 			f.awaitWaiting("k", i+1, 0)
 		}
-		f.awaitDoor("k", max(i+1-doorWidth, 0))
+		f.awaitDoor("k", max(i+1-rw.WritersWidth, 0))
 	}
 	return crowd
 }
@@ -29,29 +30,29 @@ func crowdOf(t *testing.T, f *fleet, n int) []*waiter {
 // awaitDoor waits until that many writers wait at the first process's door.
 func (f *fleet) awaitDoor(name string, n int) {
 	f.t.Helper()
-	redistest.Await(f.t, "writers at the door", func() bool { return f.lockers[0].writers.Waiting(name) == n })
+	redistest.Await(f.t, "writers at the door", func() bool { return f.lockers[0].locks.Writers.Waiting(name) == n })
 }
 
 func TestAWriterAtTheDoorGoesBeforeOneOfAnotherProcessThatCameLater(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: 10 * time.Second}).listening()
 	l := must(t, f.lockers[0], (*Locker).Lock, "k")
-	crowd := crowdOf(t, f, 3*doorWidth)
+	crowd := crowdOf(t, f, 3*rw.WritersWidth)
 	redistest.Later()
 	later := wait(t, f.lockers[1], (*Locker).Lock, "k")
-	f.awaitWaiting("k", doorWidth+1, 0)
+	f.awaitWaiting("k", rw.WritersWidth+1, 0)
 	for i, w := range crowd {
 		for _, behind := range append(crowd[i:], later) {
-			if !behind.waits() {
+			if !behind.Waits() {
 				t.Fatal("a writer does not wait for those before it")
 			}
 		}
 		unlock(t, l)
-		l = w.got()
-		f.awaitWaiting("k", min(doorWidth, len(crowd)-i-1)+1, 0)
+		l = w.Got()
+		f.awaitWaiting("k", min(rw.WritersWidth, len(crowd)-i-1)+1, 0)
 	}
 	unlock(t, l)
-	unlock(t, later.got())
+	unlock(t, later.Got())
 }
 
 // A writer that has waited at the door has an early place but a late ticket. A reader that queued in between is admitted before it, as
@@ -60,17 +61,17 @@ func TestReadersGoBetweenTheWritersOfADoor(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: 10 * time.Second}).listening()
 	l := must(t, f.lockers[0], (*Locker).Lock, "k")
-	crowd := crowdOf(t, f, 2*doorWidth)
+	crowd := crowdOf(t, f, 2*rw.WritersWidth)
 	for i, w := range crowd {
 		reader := wait(t, f.lockers[1], (*Locker).RLock, "k")
-		f.awaitWaiting("k", min(doorWidth, len(crowd)-i), 1)
+		f.awaitWaiting("k", min(rw.WritersWidth, len(crowd)-i), 1)
 		unlock(t, l)
-		reading := reader.got()
-		if !w.waits() {
+		reading := reader.Got()
+		if !w.Waits() {
 			t.Fatal("a writer holds beside a reader")
 		}
 		unlock(t, reading)
-		l = w.got()
+		l = w.Got()
 	}
 	unlock(t, l)
 }
@@ -82,18 +83,18 @@ func TestWritersThatLeaveTheDoorCostNoRequest(t *testing.T) {
 	l := must(t, f.lockers[0], (*Locker).Lock, "k")
 	crowd := crowdOf(t, f, 100)
 	before := s.Commands()
-	for _, w := range crowd[doorWidth : len(crowd)-1] {
-		w.leave()
-		<-w.done
+	for _, w := range crowd[rw.WritersWidth : len(crowd)-1] {
+		w.Leave(nil)
+		<-w.Done
 	}
 	after := s.Commands()
 	expect.Equal(t, "releases", after["zrem"]-before["zrem"], 0)
-	if n := after["zadd"] - before["zadd"]; n > 10*doorWidth { // those in the queue say now and then that they live
+	if n := after["zadd"] - before["zadd"]; n > 10*rw.WritersWidth { // those in the queue say now and then that they live
 		t.Errorf("%d places", n)
 	}
-	for _, w := range append(crowd[:doorWidth:doorWidth], crowd[len(crowd)-1]) {
+	for _, w := range append(crowd[:rw.WritersWidth:rw.WritersWidth], crowd[len(crowd)-1]) {
 		unlock(t, l)
-		l = w.got()
+		l = w.Got()
 	}
 	unlock(t, l)
 }
@@ -103,24 +104,24 @@ func TestWhenAllWritersInsideLeaveThoseAtTheDoorComeNext(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{RedisTimeout: 10 * time.Second}).listening()
 	l := must(t, f.lockers[0], (*Locker).Lock, "k")
-	crowd := crowdOf(t, f, 2*doorWidth)
+	crowd := crowdOf(t, f, 2*rw.WritersWidth)
 	redistest.Later()
 	later := wait(t, f.lockers[1], (*Locker).Lock, "k")
-	f.awaitWaiting("k", doorWidth+1, 0)
+	f.awaitWaiting("k", rw.WritersWidth+1, 0)
 	before := s.Commands()["zrem"]
-	for _, w := range crowd[:doorWidth] {
-		w.leave()
+	for _, w := range crowd[:rw.WritersWidth] {
+		w.Leave(nil)
 	}
 	f.awaitDoor("k", 0)
-	for _, w := range crowd[:doorWidth] {
-		<-w.done
+	for _, w := range crowd[:rw.WritersWidth] {
+		<-w.Done
 	}
 	// Each is taken out of three sets.
-	redistest.Await(t, "those who have given up left the queue", func() bool { return s.Commands()["zrem"]-before >= 3*doorWidth })
-	f.awaitWaiting("k", doorWidth+1, 0)
-	for _, w := range append(crowd[doorWidth:], later) {
+	redistest.Await(t, "those who have given up left the queue", func() bool { return s.Commands()["zrem"]-before >= 3*rw.WritersWidth })
+	f.awaitWaiting("k", rw.WritersWidth+1, 0)
+	for _, w := range append(crowd[rw.WritersWidth:], later) {
 		unlock(t, l)
-		l = w.got()
+		l = w.Got()
 	}
 	unlock(t, l)
 }
@@ -133,14 +134,14 @@ func TestAThousandWritersGiveUpForNothing(t *testing.T) {
 	for range 1000 {
 		crowd = append(crowd, wait(t, f.lockers[0], (*Locker).Lock, "k"))
 	}
-	f.awaitDoor("k", len(crowd)-doorWidth)
-	f.awaitWaiting("k", doorWidth, 0)
+	f.awaitDoor("k", len(crowd)-rw.WritersWidth)
+	f.awaitWaiting("k", rw.WritersWidth, 0)
 	for _, w := range crowd {
-		w.leave()
+		w.Leave(nil)
 	}
 	for _, w := range crowd {
-		if <-w.done; !errors.Is(w.err, ErrNotAcquired) {
-			t.Errorf("a caller that gave up got %v", w.err)
+		if <-w.Done; !errors.Is(w.Err(), ErrNotAcquired) {
+			t.Errorf("a caller that gave up got %v", w.Err())
 		}
 	}
 	f.awaitWaiting("k", 0, 0)
@@ -176,26 +177,26 @@ func TestAThousandReadersThatLeaveSoonCostRedisLittle(t *testing.T) {
 		})
 	}
 	crowd.Wait()
-	if n := s.Commands()["zadd"] - before; n > 16*readersWidth { // a place takes two, and a heartbeat one
+	if n := s.Commands()["zadd"] - before; n > 16*rw.ReadersWidth { // a place takes two, and a heartbeat one
 		t.Errorf("%d changes of the queue", n)
 	}
 	f.awaitWaiting("k", 0, 1)
 	unlock(t, l)
-	unlock(t, first.got())
-	expect.Equal(t, "at the door", f.lockers[0].readers.Waiting("k"), 0)
+	unlock(t, first.Got())
+	expect.Equal(t, "at the door", f.lockers[0].locks.Readers.Waiting("k"), 0)
 }
 
 func TestCloseEndsTheWaitOfWritersAtTheDoor(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: 10 * time.Second}).listening()
 	l := must(t, f.lockers[1], (*Locker).Lock, "k")
-	crowd := crowdOf(t, f, 2*doorWidth)
+	crowd := crowdOf(t, f, 2*rw.WritersWidth)
 	if err := f.lockers[0].Close(); err != nil {
 		t.Error(err)
 	}
 	for _, w := range crowd {
-		if <-w.done; !errors.Is(w.err, ErrClosed) {
-			t.Errorf("the waiter got %v", w.err)
+		if <-w.Done; !errors.Is(w.Err(), ErrClosed) {
+			t.Errorf("the waiter got %v", w.Err())
 		}
 	}
 	f.lockers = f.lockers[1:]
@@ -210,13 +211,13 @@ func TestTheOrderOfWritersIsKeptFarFromRedis(t *testing.T) {
 	f.join(shared.Client(t), Config{})
 	f.listening()
 	l := must(t, f.lockers[0], (*Locker).Lock, "k")
-	crowd := crowdOf(t, f, 2*doorWidth)
+	crowd := crowdOf(t, f, 2*rw.WritersWidth)
 	redistest.Later()
 	later := wait(t, f.lockers[1], (*Locker).Lock, "k")
-	f.awaitWaiting("k", doorWidth+1, 0)
+	f.awaitWaiting("k", rw.WritersWidth+1, 0)
 	for _, w := range append(crowd, later) {
 		unlock(t, l)
-		l = w.got()
+		l = w.Got()
 	}
 	unlock(t, l)
 }

@@ -1,11 +1,6 @@
 package rwlock
 
-import (
-	"errors"
-
-	"github.com/cacheguard/go/internal/run/lifecycle"
-	"github.com/cacheguard/go/mutex"
-)
+import "github.com/cacheguard/go/mutex"
 
 // The errors of package mutex.
 var (
@@ -30,10 +25,3 @@ var (
 	// The lock is being released. It is the same error in all packages of the library.
 	ErrNotReplicated = mutex.ErrNotReplicated
 )
-
-var (
-	errNilLocker = errors.New("rwlock: locker is nil (did New return an error?)")
-	errNilLease  = errors.New("rwlock: lease is nil (did Lock return an error?)")
-)
-
-var lockErrors = lifecycle.LockErrors{Package: "rwlock"}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -21,12 +22,12 @@ func behind(t *testing.T, cfg Config, tweaks ...func(*redis.Options)) (f *fleet,
 }
 
 var (
-	acquireCommand   = redistest.Script(protocol.Acquire.Source())
-	releaseCommand   = redistest.Script(protocol.Release.Source())
-	heartbeatCommand = redistest.Script(protocol.Heartbeat.Source())
-	renewCommand     = redistest.Script(protocol.Renew.Source())
-	downgradeCommand = redistest.Script(protocol.Downgrade.Source())
-	upgradeCommand   = redistest.Script(protocol.Upgrade.Source())
+	acquireCommand   = redistest.Script(rw.Protocol().Acquire.Source())
+	releaseCommand   = redistest.Script(rw.Protocol().Release.Source())
+	heartbeatCommand = redistest.Script(rw.Protocol().Heartbeat.Source())
+	renewCommand     = redistest.Script(rw.Protocol().Renew.Source())
+	downgradeCommand = redistest.Script(rw.Protocol().Downgrade.Source())
+	upgradeCommand   = redistest.Script(rw.Protocol().Upgrade.Source())
 )
 
 // known makes the server know the scripts, so that faults meet the request they are for.
@@ -78,8 +79,8 @@ func TestLostReplyOfAWaiterLeavesItInItsPlace(t *testing.T) {
 	second := wait(t, f.lockers[0], (*Locker).Lock, "a")
 	f.awaitWaiting("a", 2, 0)
 	unlock(t, held)
-	unlock(t, w.got())
-	unlock(t, second.got())
+	unlock(t, w.Got())
+	unlock(t, second.Got())
 }
 
 func TestLockThatIsGrantedAfterItsCallerHasLeftIsGivenBack(t *testing.T) {
@@ -89,11 +90,11 @@ func TestLockThatIsGrantedAfterItsCallerHasLeftIsGivenBack(t *testing.T) {
 	rule := p.On(acquireCommand, redistest.Hold).Times(1)
 	w := wait(t, k, (*Locker).Lock, "a")
 	<-rule.Hit()
-	w.leave()
-	<-w.done
+	w.Leave(nil)
+	<-w.Done
 	rule.Release()
 	redistest.Await(t, "the lock was asked for, and released", func() bool {
-		n, err := f.redis.HGet(t.Context(), k.newClaim("a", writing).Keys[0], "fence").Int64()
+		n, err := f.redis.HGet(t.Context(), newCaller(k, "a", rw.Writing).Keys[0], "fence").Int64()
 		return err == nil && n > 0 && f.info("a").Token == ""
 	})
 }
@@ -144,20 +145,6 @@ func TestUnlockReachesRedisThoughItsContextIsDeadAndIsDoneOnce(t *testing.T) {
 	}
 }
 
-func TestWithoutPushWaitersPoll(t *testing.T) {
-	t.Parallel()
-	f, k, p := behind(t, Config{})
-	p.On(redistest.Command("subscribe"), redistest.CutBefore)
-	held := must(t, f.lockers[0], (*Locker).Lock, "a")
-	r := wait(t, k, (*Locker).RLock, "a")
-	f.awaitWaiting("a", 0, 1)
-	w := wait(t, k, (*Locker).Lock, "a")
-	f.awaitWaiting("a", 1, 1)
-	unlock(t, held)
-	unlock(t, r.got())
-	unlock(t, w.got())
-}
-
 func TestGrantWhoseMessageIsLostIsFoundByAHeartbeat(t *testing.T) {
 	t.Parallel()
 	f, k, p := behind(t, Config{TTL: time.Minute})
@@ -167,8 +154,8 @@ func TestGrantWhoseMessageIsLostIsFoundByAHeartbeat(t *testing.T) {
 	f.awaitWaiting("a", 1, 0)
 	p.BlackHoleSubscribers(true)
 	unlock(t, held)
-	expect.Equal(t, "holder", f.info("a").Token, w.got().Token())
-	if err := w.lease.Extend(t.Context()); err != nil {
+	expect.Equal(t, "holder", f.info("a").Token, w.Got().Token())
+	if err := w.Got().Extend(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -186,65 +173,7 @@ func TestAWriterBehindACrashedReaderLearnsThatItsLeaseIsTheLast(t *testing.T) {
 	w := wait(t, k, (*Locker).Lock, "a")
 	f.awaitWaiting("a", 1, 0)
 	unlock(t, long)
-	unlock(t, w.got())
-}
-
-func TestLeaseEndsByItselfWhenRedisCannotBeReached(t *testing.T) {
-	t.Parallel()
-	f, k, p := behind(t, Config{TTL: 3 * time.Second, RedisTimeout: brisk})
-	f.listening()
-	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
-		l := must(t, k, how, "a")
-		next := wait(t, f.lockers[0], (*Locker).Lock, "a")
-		f.awaitWaiting("a", 1, 0)
-		p.BlackHole(true)
-		<-l.Context().Done()
-		if cause := context.Cause(l.Context()); !errors.Is(cause, ErrLeaseLost) {
-			t.Errorf("the context ended with %v", cause)
-		}
-		if time.Now().Before(l.TrustedUntil()) {
-			t.Error("it ended while it was trusted")
-		}
-		next.got()
-		p.BlackHole(false)
-		p.Cut()
-		if l.Unlock(t.Context()) == nil {
-			t.Error("what was lost was unlocked")
-		}
-		unlock(t, next.lease) // which it has not taken away
-	}
-}
-
-func TestUnlockHandsOnWhenRedisIsOutOfMemory(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{}).listening()
-	l := must(t, f.lockers[0], (*Locker).Lock, "a")
-	w := wait(t, f.lockers[1], (*Locker).RLock, "a")
-	f.awaitWaiting("a", 0, 1)
-	if err := f.redis.(*redis.Client).ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
-	unlock(t, l)
-	unlock(t, w.got())
-}
-
-func TestCallsOnAServerThatIsDownReturnItsErrorAndDoNotHang(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: brisk})
-	l := must(t, f.lockers[0], (*Locker).Lock, "a")
-	s.Pause()
-	t.Cleanup(s.Resume)
-	for what, err := range map[string]error{
-		"Extend": l.Extend(t.Context()), "Unlock": l.Unlock(t.Context()),
-		"Do": f.lockers[0].Do(t.Context(), "b", func(context.Context, *Lease) error { return nil }),
-	} {
-		if err == nil || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrLeaseLost) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	s.Resume()
+	unlock(t, w.Got())
 }
 
 func TestFlushEndsLeasesAndQueuesWaitersAnew(t *testing.T) {
@@ -263,10 +192,10 @@ func TestFlushEndsLeasesAndQueuesWaitersAnew(t *testing.T) {
 	}
 	first, second := w, r
 	select {
-	case <-w.done:
-	case <-r.done:
+	case <-w.Done:
+	case <-r.Done:
 		first, second = r, w
 	}
-	unlock(t, first.got())
-	unlock(t, second.got())
+	unlock(t, first.Got())
+	unlock(t, second.Got())
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/lock/rw"
+	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/testing/locktest"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -90,8 +92,8 @@ func (f *fleet) join(rdb Redis, cfg Config) *Locker {
 func (f *fleet) listening() *fleet {
 	f.t.Helper()
 	for _, k := range f.lockers {
-		k.base.Inbox.Start()
-		redistest.Await(f.t, "an inbox is subscribed", func() bool { return k.base.Inbox.Address() != "" })
+		k.locks.Inbox.Start()
+		redistest.Await(f.t, "an inbox is subscribed", func() bool { return k.locks.Inbox.Address() != "" })
 	}
 	return f
 }
@@ -136,43 +138,26 @@ func unlock(t *testing.T, l *Lease) {
 }
 
 // waiter is a call that waits for a lock.
-type waiter struct {
-	t     *testing.T
-	leave context.CancelFunc
-	done  chan struct{}
-	lease *Lease // when done is closed, as err
-	err   error
-}
+type waiter = locktest.Waiter[*Lease]
 
 func wait(t *testing.T, k *Locker, how take, name string) *waiter {
 	t.Helper()
-	w := &waiter{t: t, done: make(chan struct{})}
-	var ctx context.Context
-	ctx, w.leave = context.WithTimeout(context.Background(), time.Minute)
-	t.Cleanup(w.leave)
-	go func() { // owner: the test; ends with the wait; joined by the receiver from done
-		defer close(w.done)
-		w.lease, w.err = how(k, ctx, name)
-	}()
-	return w
+	return locktest.Wait(t, context.Background(), func(ctx context.Context, name string) (*Lease, error) { return how(k, ctx, name) }, name)
 }
 
-// waits reports whether the call has not returned.
-func (w *waiter) waits() bool {
-	select {
-	case <-w.done:
-		return false
-	default:
-		return true
-	}
+// caller makes the calls of one who asks for a lock, or has it.
+type caller struct {
+	rw.Calls
+
+	Token string
+	As    any
 }
 
-// got waits for the lease.
-func (w *waiter) got() *Lease {
-	w.t.Helper()
-	<-w.done
-	if w.err != nil {
-		w.t.Fatal(w.err)
-	}
-	return w.lease
+func newCaller(k *Locker, name string, m rw.Mode) caller {
+	return caller{callsAt(keys.Tagged(k.locks.Config.Prefix, name)), keys.NewToken(""), m.Arg()}
+}
+
+func callerOf(l *Lease) caller {
+	c := rw.ClaimOf(l.held)
+	return caller{c.At(), l.Token(), c.As}
 }

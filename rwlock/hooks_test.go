@@ -2,7 +2,6 @@ package rwlock
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,16 +28,5 @@ func TestHooksGetReadersAndWriters(t *testing.T) {
 	})
 	if err != nil || locks.Load() != 2 || refused.Load() != 1 || unlocks.Load() != 1 {
 		t.Errorf("%v; %d locks, %d refused, %d unlocks", err, locks.Load(), refused.Load(), unlocks.Load())
-	}
-}
-
-func TestDoWithNothingToDoIsRefusedBeforeItLocks(t *testing.T) {
-	t.Parallel()
-	for _, do := range []func(context.Context, string, func(context.Context, *Lease) error) error{
-		new(Locker).Do, new(Locker).RDo,
-	} {
-		if err := do(t.Context(), "a", nil); err == nil || !strings.Contains(err.Error(), "f is nil") {
-			t.Error(err)
-		}
 	}
 }

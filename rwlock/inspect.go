@@ -2,7 +2,12 @@ package rwlock
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"github.com/cacheguard/go/internal/lock/rw"
+	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // Info is what Redis knows of a lock.
@@ -20,13 +25,7 @@ type Info struct {
 // zero Info.
 func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 	var info Info
-	err := k.regard("inspect", name, func(c *claim) error {
-		reply, err := k.base.Redis.Ask(ctx, c.Inspecting(), nil)
-		if err == nil {
-			info, err = parseInfo(reply.Cmd)
-		}
-		return err
-	})
+	err := k.core().Run(ctx, "inspect", name, func(base string) script.Call { return callsAt(base).Inspecting() }, info.read)
 	return info, err
 }
 
@@ -35,18 +34,30 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 // holders do not wait for that. Waiters keep their places. Revoke takes a fence, so that those of the revoked holders are
 // old.
 func (k *Locker) Revoke(ctx context.Context, name string) (holders int, err error) {
-	err = k.regard("revoke", name, func(c *claim) error {
-		n, _, err := c.Run(ctx, c.Revoking(c.Token))
-		holders = int(n)
+	call := func(base string) script.Call { return callsAt(base).Revoking(keys.NewToken("")) }
+	err = k.core().Run(ctx, "revoke", name, call, func(reply *script.Reply) (err error) {
+		holders, err = reply.Int()
 		return err
 	})
 	return holders, err
 }
 
-func (k *Locker) regard(op, name string, f func(*claim) error) error {
-	if err := k.begin(name); err != nil {
+func callsAt(base string) rw.Calls { return rw.At(rw.Protocol(), base) }
+
+// read reads the reply of inspect.lua.
+func (i *Info) read(cmd *script.Reply) error {
+	reply, err := cmd.Slice()
+	if err != nil {
 		return err
 	}
-	defer k.life.Done()
-	return lockErrors.Failed(op, name, f(k.newClaim(name, reading)))
+	if len(reply) != 6 {
+		return fmt.Errorf("unexpected reply %v", reply)
+	}
+	number := func(i int) int64 { return script.Number(reply, i) }
+	token := script.String(reply, 0)
+	*i = Info{
+		Token: token, Instance: keys.InstanceOf(token), Fence: number(1), Left: script.Duration(number(2)),
+		Readers: int(number(3)), WaitingWriters: int(number(4)), WaitingReaders: int(number(5)),
+	}
+	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/lock/rw"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -20,7 +22,7 @@ func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 		f, k, p := behind(t, Config{TTL: time.Hour})
 		redistest.Await(t, "Redis is quick, so that callers ask by themselves and soon again", func() bool {
 			unlock(t, must(t, k, how, "another"))
-			return k.base.Redis.RoundTrip("another") < 3*time.Millisecond
+			return k.locks.Redis.RoundTrip("another") < 3*time.Millisecond
 		})
 		late := p.On(acquireCommand, redistest.Hold).Times(1)
 		l := must(t, k, how, "a")
@@ -42,7 +44,7 @@ func TestARequestThatArrivesAfterItsTryLockWasRefusedGetsNothing(t *testing.T) {
 		f, k, p := behind(t, Config{TTL: time.Hour}, func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond })
 		redistest.Await(t, "Redis is quick, so that callers ask by themselves and soon again", func() bool {
 			unlock(t, must(t, k, how, "another"))
-			return k.base.Redis.RoundTrip("another") < 3*time.Millisecond
+			return k.locks.Redis.RoundTrip("another") < 3*time.Millisecond
 		})
 		other := must(t, f.lockers[0], (*Locker).Lock, "a")
 		late := p.On(acquireCommand, redistest.Hold).Times(1)
@@ -50,7 +52,7 @@ func TestARequestThatArrivesAfterItsTryLockWasRefusedGetsNothing(t *testing.T) {
 		expect.ErrorIs(t, err, ErrNotAcquired)
 		expect.Equal(t, "requests held up", late.Count(), 1)
 		redistest.Await(t, "Redis is to refuse the request", func() bool {
-			return f.redis.HExists(t.Context(), other.claim.Keys[0], "gone").Val()
+			return f.redis.HExists(t.Context(), callerOf(other).Keys[0], "gone").Val()
 		})
 		unlock(t, other)
 		before := shared.Commands()["evalsha"] + shared.Commands()["eval"]
@@ -78,11 +80,11 @@ func TestUnlockOfALockWhoseKeyIsGoneIsNoErrorOfTheScript(t *testing.T) {
 	l := must(t, f.lockers[0], (*Locker).Lock, "a")
 	w := wait(t, f.lockers[0], (*Locker).RLock, "a")
 	f.awaitWaiting("a", 0, 1)
-	f.redis.Del(t.Context(), l.claim.Keys[0])
+	f.redis.Del(t.Context(), callerOf(l).Keys[0])
 	if err := l.Unlock(t.Context()); err != nil && !errors.Is(err, ErrLeaseLost) {
 		t.Error(err)
 	}
-	unlock(t, w.got())
+	unlock(t, w.Got())
 }
 
 // The writer in the queue has crashed, and the readers hold on: one that waits to read goes on when the writer counts as dead.
@@ -90,8 +92,8 @@ func TestAReaderBehindADeadWriterAsksWhenThatIsDead(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
 	held := must(t, f.lockers[0], (*Locker).RLock, "a")
-	dead, reader := f.lockers[0].newClaim("a", writing), f.lockers[0].newClaim("a", reading)
-	ask := func(c *claim, grace time.Duration) queue.Asked {
+	dead, reader := newCaller(f.lockers[0], "a", rw.Writing), newCaller(f.lockers[0], "a", rw.Reading)
+	ask := func(c caller, grace time.Duration) queue.Asked {
 		call := c.Asking(c.Token, c.As, time.Minute, grace, time.Hour.Milliseconds(), "", 0)
 		got, err := queue.ParseAsked(call.Run(t.Context(), f.redis))
 		if err != nil || got.Status != "queued" {
@@ -116,12 +118,11 @@ func TestANilLeaseSaysSo(t *testing.T) {
 	t.Parallel()
 	var l *Lease
 	for what, err := range map[string]error{
-		"Extend": l.Extend(t.Context()), "Downgrade": l.Downgrade(t.Context()), "TryUpgrade": l.TryUpgrade(t.Context()),
-		"Unlock": l.Unlock(t.Context()), "Context": context.Cause(l.Context()),
+		"Downgrade": l.Downgrade(t.Context()), "TryUpgrade": l.TryUpgrade(t.Context()),
 	} {
-		expect.Equal(t, what, errors.Is(err, errNilLease), true)
+		expect.Equal(t, what, errors.Is(err, lifecycle.ErrNilLease), true)
 	}
-	expect.Equal(t, "nothing", l.Fence() == 0 && l.Token() == "" && !l.Writes() && l.TrustedUntil().IsZero(), true)
+	expect.Equal(t, "nothing", l.Fence() == 0 && !l.Writes(), true)
 }
 
 // A message for readers does not name them: it has the ticket up to which all queued readers are granted. Redis removes a reader from the
@@ -146,7 +147,7 @@ func TestAReaderThatWaitsNoLongerInRedisTakesNoGrantOfOthers(t *testing.T) {
 	f.awaitWaiting("k", 0, 2)
 	f.awaitWaiting("k", 0, 1)
 	unlock(t, writer)
-	lease := patient.got()
+	lease := patient.Got()
 	if err := <-got; !errors.Is(err, ErrNotAcquired) {
 		t.Errorf("it got %v, with %d readers in Redis", err, f.info("k").Readers)
 	}

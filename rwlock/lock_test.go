@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -55,20 +56,20 @@ func queueIsServedInPhases(t *testing.T, a arena) {
 		t.Errorf("TryRLock past a writer that waits: %v", err)
 	}
 	unlock(t, first)
-	writer := w1.got()
+	writer := w1.Got()
 	f.awaitWaiting("a", 1, 4)
 	unlock(t, writer)
 	for _, r := range readers {
-		r.got()
+		r.Got()
 	}
-	if !w2.waits() {
+	if !w2.Waits() {
 		t.Error("the second writer came before the readers have left")
 	}
 	for i, r := range readers {
-		expect.Equal(t, "fence of reader "+fmt.Sprint(i), r.lease.Fence(), writer.Fence())
-		unlock(t, r.lease)
+		expect.Equal(t, "fence of reader "+fmt.Sprint(i), r.Got().Fence(), writer.Fence())
+		unlock(t, r.Got())
 	}
-	if last := w2.got(); last.Fence() <= writer.Fence() {
+	if last := w2.Got(); last.Fence() <= writer.Fence() {
 		t.Errorf("fence %d after %d", last.Fence(), writer.Fence())
 	}
 }
@@ -81,11 +82,11 @@ func TestReadersThatWaitForAWriterThatLeavesGoAhead(t *testing.T) {
 	f.awaitWaiting("a", 1, 0)
 	r := wait(t, f.lockers[2], (*Locker).RLock, "a")
 	f.awaitWaiting("a", 1, 1)
-	w.leave()
-	r.got()
-	<-w.done
-	if !errors.Is(w.err, ErrNotAcquired) || !errors.Is(w.err, context.Canceled) {
-		t.Errorf("the wait ended with %v", w.err)
+	w.Leave(nil)
+	r.Got()
+	<-w.Done
+	if !errors.Is(w.Err(), ErrNotAcquired) || !errors.Is(w.Err(), context.Canceled) {
+		t.Errorf("the wait ended with %v", w.Err())
 	}
 }
 
@@ -94,23 +95,23 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 		f := newFleet(t, a, 2, Config{})
 		held := must(t, f.lockers[0], (*Locker).Lock, "a")
 		var waiters []*waiter
-		for range doorWidth {
+		for range rw.WritersWidth {
 			waiters = append(waiters, wait(t, f.lockers[1], (*Locker).Lock, "a"),
 				wait(t, f.lockers[1], (*Locker).RLock, "a"))
 		}
-		f.awaitWaiting("a", doorWidth, doorWidth)
+		f.awaitWaiting("a", rw.WritersWidth, rw.WritersWidth)
 		for _, w := range waiters {
-			w.leave()
-			<-w.done
+			w.Leave(nil)
+			<-w.Done
 		}
 		f.awaitWaiting("a", 0, 0)
 		unlock(t, held)
-		for _, key := range f.lockers[0].newClaim("a", writing).Keys[1:] {
+		for _, key := range newCaller(f.lockers[0], "a", rw.Writing).Keys[1:] {
 			if n := f.redis.Exists(t.Context(), key).Val(); n != 0 {
 				t.Errorf("%s is left", key)
 			}
 		}
-		for field := range f.redis.HGetAll(t.Context(), f.lockers[0].newClaim("a", writing).Keys[0]).Val() {
+		for field := range f.redis.HGetAll(t.Context(), newCaller(f.lockers[0], "a", rw.Writing).Keys[0]).Val() {
 			if !slices.Contains([]string{"fence", "longest", "kept", "ticket", "asked", "grace"}, field) {
 				t.Errorf("%s is left", field)
 			}
@@ -215,7 +216,7 @@ func TestOneProcessIsSentOneMessageForAllItsReaders(t *testing.T) {
 	before := s.Commands()["publish"]
 	unlock(t, l)
 	for _, r := range readers {
-		r.got()
+		r.Got()
 	}
 	expect.Equal(t, "messages", s.Commands()["publish"]-before, 2)
 }
@@ -228,7 +229,7 @@ func TestThousandsOfReadersAreAdmittedAtOnce(t *testing.T) {
 	const crowd = 10_000
 	var calls []*script.Call
 	for i := range crowd {
-		call := held.claim.Asking(fmt.Sprint("reader", i), reading.arg(), time.Minute, time.Minute, queue.Unlimited, "", 0)
+		call := callerOf(held).Asking(fmt.Sprint("reader", i), rw.Reading.Arg(), time.Minute, time.Minute, queue.Unlimited, "", 0)
 		calls = append(calls, &call)
 	}
 	script.RunAll(t.Context(), f.redis, calls)

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/lock/queue"
-	"github.com/cacheguard/go/internal/lock/rwscripts"
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/testing/model"
 )
 
@@ -22,7 +22,7 @@ const (
 // world is one run of the model.
 type world struct {
 	*model.Queued
-	lock lock
+	lock rw.Calls
 
 	fence  int64                     // the largest so far
 	phases map[string]map[int64]bool // the writers' turns that each queued reader has seen
@@ -33,7 +33,7 @@ func player(t *testing.T) model.Play {
 	t.Helper()
 	rdb := shared.Client(t)
 	return func(seed uint64, edit func(string) string) string {
-		l := lockAt(rwscripts.Compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
+		l := rw.At(rw.Compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
 		w := &world{Queued: model.NewQueued(rdb, seed, l.Calls, modelActors), lock: l, phases: make(map[string]map[int64]bool)}
 		w.Arrive, w.Change, w.Compare = w.arrive, w.change, w.compare
 		w.Held = func(s model.Snapshot) map[string]int64 { return snapshot{s}.held() }
@@ -41,33 +41,33 @@ func player(t *testing.T) model.Play {
 	}
 }
 
-func writes(a *model.Actor) bool { return a.As == writing.arg() }
+func writes(a *model.Actor) bool { return a.As == rw.Writing.Arg() }
 
 func (w *world) arrive(a *model.Actor) {
-	m := reading
+	m := rw.Reading
 	if w.Chance(40) {
-		m = writing
+		m = rw.Writing
 		if w.Chance(50) {
 			a.Arrived = w.Arrivals.Waited(a.Token)
 		}
 	}
-	a.As, a.About = m.arg(), inboxKey(w.Keys[0], m, a.Token)
+	a.As, a.About = m.Arg(), rw.InboxKey(w.Keys[0], m, a.Token)
 }
 
 // change makes a writer a reader, and the other way round.
 func (w *world) change(a *model.Actor) {
 	if writes(a) {
-		a.As = reading.arg() // also when the request is lost
-		w.SendFor(a, "downgrades", w.lock.toReader(a.Token, ms(a.TTL), a.Fence), func(cmd *redis.Cmd, sent int64) {
+		a.As = rw.Reading.Arg() // also when the request is lost
+		w.SendFor(a, "downgrades", w.lock.ToReader(a.Token, ms(a.TTL), a.Fence), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int(); n == queue.Done {
 				a.Until = sent + a.TTL
 			}
 		}, nil)
 		return
 	}
-	w.SendFor(a, "upgrades", w.lock.toWriter(a.Token, ms(a.TTL), a.Fence), func(cmd *redis.Cmd, sent int64) {
+	w.SendFor(a, "upgrades", w.lock.ToWriter(a.Token, ms(a.TTL), a.Fence), func(cmd *redis.Cmd, sent int64) {
 		if n, _ := cmd.Int64(); n > queue.Done {
-			a.As, a.Fence, a.Until = writing.arg(), n, sent+a.TTL
+			a.As, a.Fence, a.Until = rw.Writing.Arg(), n, sent+a.TTL
 		}
 	}, nil)
 }
@@ -81,5 +81,5 @@ func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 
 func TestADeadWaiterHoldsUpNobodyForLongerThanItsTTLWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
-	model.SetBack(t, shared.Client(t), lockAt(rwscripts.Compile(model.Modelled), "{model-"+rand.Text()+"}").Calls, writing.arg())
+	model.SetBack(t, shared.Client(t), rw.At(rw.Compile(model.Modelled), "{model-"+rand.Text()+"}").Calls, rw.Writing.Arg())
 }

@@ -76,12 +76,12 @@ func TestHolderThatIsKilledCostsItsLease(t *testing.T) {
 		f.awaitWaiting("a", 1, 1)
 		children[i].Kill()
 		if how == "Lock" {
-			unlock(t, r.got()) // after a writer the readers come first
-			unlock(t, w.got())
+			unlock(t, r.Got()) // after a writer the readers come first
+			unlock(t, w.Got())
 			continue
 		}
-		unlock(t, w.got())
-		unlock(t, r.got())
+		unlock(t, w.Got())
+		unlock(t, r.Got())
 	}
 }
 
@@ -121,7 +121,7 @@ func TestWaiterThatIsKilledIsPassedOver(t *testing.T) {
 	children[0].Kill()
 	children[1].Kill()
 	unlock(t, held) // the dead are granted the lock, if they are not found dead before
-	unlock(t, w.got())
+	unlock(t, w.Got())
 }
 
 func TestHolderThatWasPausedFindsItsLeaseLost(t *testing.T) {
@@ -135,7 +135,7 @@ func TestHolderThatWasPausedFindsItsLeaseLost(t *testing.T) {
 		takes(t, children[0], how)
 		w := wait(t, f.lockers[0], (*Locker).Lock, "a")
 		children[0].Pause()
-		l := w.got()
+		l := w.Got()
 		children[0].Resume()
 		children[0].WriteLine("Unlock")
 		children[0].Expect("lost true")
@@ -158,7 +158,7 @@ func TestWaiterThatWasPausedAsksAgain(t *testing.T) {
 	children[0].Pause()
 	unlock(t, held) // the paused one is granted the lock
 	next := wait(t, f.lockers[1], (*Locker).Lock, "a")
-	l := next.got() // when that grant is over
+	l := next.Got() // when that grant is over
 	children[0].Resume()
 	f.awaitWaiting("a", 1, 0)
 	expect.Equal(t, "holder", f.info("a").Token, l.Token())

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/testing/model"
 	"github.com/cacheguard/go/internal/testing/replay"
 )
@@ -13,7 +14,7 @@ import (
 // replayed is a lock on which runs of proof/model/rwlock.pml are replayed.
 type replayed struct {
 	*replay.Queued
-	lock   lock
+	lock   rw.Calls
 	fences replay.Names     // of the model, by those of Redis
 	had    map[string]int64 // the fence that each caller has had
 	next   string           // the fence that the model's state has after the step
@@ -21,7 +22,7 @@ type replayed struct {
 
 func newReplayed(t *testing.T) func([]replay.Step, replay.Edit) replay.World {
 	return func(run []replay.Step, edit replay.Edit) replay.World {
-		l := lockAt(protocol, "{"+rand.Text()+"}")
+		l := rw.At(rw.Protocol(), "{"+rand.Text()+"}")
 		return &replayed{
 			Queued: replay.NewQueued(t, shared.Client(t), l.Calls, run, edit), lock: l, fences: make(replay.Names), had: make(map[string]int64),
 		}
@@ -31,9 +32,9 @@ func newReplayed(t *testing.T) func([]replay.Step, replay.Edit) replay.World {
 // modeOf says how a caller asks: in the runs that were drawn, the first two write.
 func modeOf(caller string) any {
 	if caller < "2" {
-		return argWriting
+		return rw.Writing.Arg()
 	}
-	return argReading
+	return rw.Reading.Arg()
 }
 
 func (w *replayed) fence() int64 {
@@ -57,9 +58,9 @@ func (w *replayed) Do(step replay.Step) {
 	case "leave", "release", "late_release":
 		w.Release(caller, answer)
 	case "downgrade", "late_downgrade":
-		w.Run(w.lock.toReader(w.Token(caller), time.Hour, w.had[caller]))
+		w.Run(w.lock.ToReader(w.Token(caller), time.Hour, w.had[caller]))
 	case "upgrade":
-		n, err := w.Run(w.lock.toWriter(w.Token(caller), time.Hour, w.had[caller])).Int64()
+		n, err := w.Run(w.lock.ToWriter(w.Token(caller), time.Hour, w.had[caller])).Int64()
 		if err != nil || replay.Bit(n > 1) != answer {
 			w.Wrong("upgrade.lua answers %d: %v", n, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -29,10 +30,10 @@ func TestHeartbeatOfAnOlderPlaceInTheQueueHasTheWaiterAsk(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
 	held := must(t, f.lockers[0], (*Locker).Lock, "a")
-	for _, m := range []mode{writing, reading} {
-		c := f.lockers[0].newClaim("a", m)
+	for _, m := range []rw.Mode{rw.Writing, rw.Reading} {
+		c := newCaller(f.lockers[0], "a", m)
 		ask := func() int64 {
-			call := c.Asking(c.Token, m.arg(), time.Minute, queue.LongestGrace, queue.Unlimited, "", 0)
+			call := c.Asking(c.Token, m.Arg(), time.Minute, queue.LongestGrace, queue.Unlimited, "", 0)
 			got, err := queue.ParseAsked(call.Run(t.Context(), f.redis))
 			if err != nil || got.Status != "queued" {
 				t.Fatalf("%+v, %v", got, err)
@@ -55,8 +56,8 @@ func TestLateCopiesOfDowngradeAndUpgradeChangeNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
 	l := must(t, f.lockers[0], (*Locker).Lock, "a")
-	c := l.claim
-	downgrade, upgrade := c.lock().toReader(c.Token, time.Minute, l.Fence()), c.lock().toWriter(c.Token, time.Minute, l.Fence())
+	c := callerOf(l)
+	downgrade, upgrade := c.ToReader(c.Token, time.Minute, l.Fence()), c.ToWriter(c.Token, time.Minute, l.Fence())
 	for range 2 { // the second time as copies
 		expect.Equal(t, "downgrade", reply(t, f, downgrade), 1)
 		if err := l.Downgrade(t.Context()); err != nil {
@@ -81,11 +82,11 @@ func TestADowngradeThatArrivesAfterAnUpgradeChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
 	l := must(t, f.lockers[0], (*Locker).Lock, "a")
-	c := l.claim
-	if fence := reply(t, f, c.lock().toWriter(c.Token, time.Minute, l.Fence())); fence <= l.Fence() {
+	c := callerOf(l)
+	if fence := reply(t, f, c.ToWriter(c.Token, time.Minute, l.Fence())); fence <= l.Fence() {
 		t.Errorf("fence %d after %d", fence, l.Fence())
 	}
-	expect.Equal(t, "downgrade, late", reply(t, f, c.lock().toReader(c.Token, time.Minute, l.Fence())), 1)
+	expect.Equal(t, "downgrade, late", reply(t, f, c.ToReader(c.Token, time.Minute, l.Fence())), 1)
 	expect.Equal(t, "writer", f.info("a").Token, c.Token)
 	unlock(t, l)
 }
@@ -98,12 +99,12 @@ func TestMessageForAnOlderPlaceInTheQueueIsNoGrant(t *testing.T) {
 		held := must(t, f.lockers[0], (*Locker).Lock, "a")
 		w := wait(t, k, how, "a")
 		redistest.Await(t, "it waits", func() bool { i := f.info("a"); return i.WaitingWriters+i.WaitingReaders == 1 })
-		keys := held.claim.Keys
+		keys := callerOf(held).Keys
 		token := f.redis.ZRange(t.Context(), keys[4], 0, -1).Val()[0]
 		for _, key := range []string{keys[0], keys[0] + ":" + token} { // one of them is what it watches
 			rule := p.On(acquireCommand, redistest.HoldReply).Times(1)
 			frame := fmt.Sprintf("%d:%s0:%d", len(key), key, held.Fence()+1)
-			if err := f.redis.Publish(t.Context(), k.base.Inbox.Address(), frame).Err(); err != nil {
+			if err := f.redis.Publish(t.Context(), k.locks.Inbox.Address(), frame).Err(); err != nil {
 				t.Fatal(err)
 			}
 			if (key == keys[0]) == (f.info("a").WaitingReaders == 1) {
@@ -111,8 +112,8 @@ func TestMessageForAnOlderPlaceInTheQueueIsNoGrant(t *testing.T) {
 			}
 			rule.Remove()
 		}
-		expect.Equal(t, "it waits", w.waits(), true)
+		expect.Equal(t, "it waits", w.Waits(), true)
 		unlock(t, held)
-		unlock(t, w.got())
+		unlock(t, w.Got())
 	}
 }

@@ -6,8 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/slots"
 )
@@ -33,9 +36,32 @@ func (k *Locker) isAway(err error) bool {
 	return k.withoutRedis > 0 && breaker.Unavailable(err) && !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrClosed)
 }
 
-// take takes one of n permits, and waits that long for it. It returns nil if there was none, and how to give it back otherwise.
-func (a *alone) take(ctx, ending context.Context, name string, n int, wait time.Duration) (giveBack func()) {
+// take takes one of the process's permits, and waits that long for it.
+func (a *alone) take(ctx context.Context, k *Locker, name string, wait time.Duration) (*locker.Lease, queue.Grant, error) {
+	o := a.enter(name, k.withoutRedis)
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	defer context.AfterFunc(k.permits.Life.Ending, cancel)()
+	if !o.TryAcquire() && (wait == 0 || !o.Acquire(ctx, func() int { return 1 })) {
+		a.leave(name, o)
+		return nil, queue.Grant{}, ErrNotAcquired
+	}
+	p := &permit{giveBack: sync.OnceFunc(func() {
+		o.Release()
+		a.leave(name, o)
+	})}
+	cfg := &k.permits.Config
+	p.lease.Locker, p.lease.Claim, p.lease.Name, p.lease.Token, p.lease.ByItself = k.permits.Locker, p, name, keys.NewToken(cfg.Instance), true
+	length := cfg.TTL
+	if !cfg.FixedLease {
+		length = config.Longest
+	}
+	return &p.lease, queue.Grant{Sent: time.Now(), Length: length}, nil
+}
+
+func (a *alone) enter(name string, n int) *own {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	o := a.byName[name]
 	if o == nil {
 		if a.byName == nil {
@@ -45,18 +71,7 @@ func (a *alone) take(ctx, ending context.Context, name string, n int, wait time.
 		a.byName[name] = o
 	}
 	o.users++
-	a.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	defer context.AfterFunc(ending, cancel)()
-	if !o.TryAcquire() && (wait == 0 || !o.Acquire(ctx, func() int { return 1 })) {
-		a.leave(name, o)
-		return nil
-	}
-	return sync.OnceFunc(func() {
-		o.Release()
-		a.leave(name, o)
-	})
+	return o
 }
 
 func (a *alone) leave(name string, o *own) {
@@ -67,27 +82,25 @@ func (a *alone) leave(name string, o *own) {
 	}
 }
 
-// aloneLease is a permit of the process's own. Nobody else has to learn of it, so with a watchdog it lasts until it is given back.
-func (c *claim) aloneLease(ctx context.Context, giveBack func()) *Lease {
-	length := c.Config.TTL
-	if !c.Config.FixedLease {
-		length = config.Longest
-	}
-	l := &Lease{claim: c, alone: giveBack, unlocked: c.Config.Hooks.Held(c.name)}
-	options := c.Holding((*held)(l))
-	options.Keeper = nil
-	c.life.Add(l, func() { l.hold.Begin(ctx, options, time.Now(), length) })
-	return l
+// permit is one of the process's own. Nobody else has to learn of it, so with a watchdog it lasts until it is given back.
+type permit struct {
+	lease    locker.Lease
+	giveBack func()
 }
 
-// giveUp ends the lease, wherever its permit is from. It returns queue.Done, or why there was nothing to give up.
-func (l *Lease) giveUp() (reply int, err error) {
-	if l.alone == nil {
-		return l.claim.GiveUp(&l.hold, l.fence)
-	}
-	if !l.hold.End() {
+func (p *permit) Renewal() script.Call { return script.Call{} } // nobody asks for it
+
+func (p *permit) Extend(context.Context) (reply int, sent time.Time, err error) {
+	return queue.Done, time.Now(), nil
+}
+
+func (p *permit) GiveUp(trusted bool) (reply int, err error) {
+	if !trusted {
 		return queue.Lost, nil
 	}
-	l.alone()
+	p.giveBack()
 	return queue.Done, nil
 }
+
+func (p *permit) Abandon() { p.giveBack() }
+func (p *permit) Lost()    { p.giveBack() }

@@ -19,17 +19,17 @@ func TestAProcessGoesOnWithItsOwnPermitsWithoutRedisAndReturnsToThoseOfRedis(t *
 	w := wait(t, k)
 	expect.ErrorIs(t, held[0].Extend(t.Context()), nil)
 	unlock(t, held[0])
-	held[0] = w.got()
+	held[0] = w.Got()
 	expect.Equal(t, "its context lives", held[0].Context().Err(), nil)
 
 	p.Refuse(false)
 	var l *Lease
 	redistest.Await(t, "a permit of Redis", func() bool {
 		l = take(t, k)
-		if l.alone != nil {
+		if l.held.ByItself {
 			unlock(t, l)
 		}
-		return l.alone == nil
+		return !l.held.ByItself
 	})
 	expect.Equal(t, "holders that Redis knows of", len(f.info().Holders), 1)
 	unlock(t, append(held, l)...)
@@ -44,8 +44,7 @@ func TestCloseEndsThePermitsThatAProcessHasOfItsOwn(t *testing.T) {
 	w := wait(t, k)
 	redistest.Await(t, "a caller that waits for the process's own permit", func() bool { return k.alone.waiting("a") == 1 })
 	expect.ErrorIs(t, k.Close(), nil)
-	<-w.done
-	expect.ErrorIs(t, w.err, ErrClosed)
+	expect.ErrorIs(t, w.Err(), ErrClosed)
 	expect.ErrorIs(t, context.Cause(l.Context()), ErrClosed)
 	expect.ErrorIs(t, l.Unlock(t.Context()), ErrClosed)
 	expect.Equal(t, "permits that are left", len(k.alone.byName), 0)
@@ -61,15 +60,14 @@ func (a *alone) waiting(name string) int {
 	return 0
 }
 
-func TestConfigOrANameThatIsOutOfRangeIsRefused(t *testing.T) {
+func TestNumbersOfPermitsThatAreOutOfRangeAreRefused(t *testing.T) {
 	t.Parallel()
 	_, err := New(standalone(t), Config{Permits: 1, WithoutRedis: -1})
 	if err == nil || !strings.Contains(err.Error(), "Config.WithoutRedis: -1 is not between 0 and 10000") {
 		t.Error(err)
 	}
-	k := newFleet(t, standalone, 1, Config{}).lockers[0]
-	_, err = k.TryLock(t.Context(), strings.Repeat("x", 65_537))
-	if err == nil || !strings.Contains(err.Error(), "65537 bytes, more than 65536") {
+	_, err = New(standalone(t), Config{Permits: mostPermits + 1})
+	if err == nil || !strings.Contains(err.Error(), "Config.Permits") {
 		t.Error(err)
 	}
 }

@@ -1,11 +1,6 @@
 package semaphore
 
-import (
-	"errors"
-
-	"github.com/cacheguard/go/internal/run/lifecycle"
-	"github.com/cacheguard/go/mutex"
-)
+import "github.com/cacheguard/go/mutex"
 
 // The errors of package mutex.
 var (
@@ -24,10 +19,3 @@ var (
 	// leases end.
 	ErrClosed = mutex.ErrClosed
 )
-
-var (
-	errNilLocker = errors.New("semaphore: locker is nil (did New return an error?)")
-	errNilLease  = errors.New("semaphore: lease is nil (did Lock return an error?)")
-)
-
-var lockErrors = lifecycle.LockErrors{Package: "semaphore"}

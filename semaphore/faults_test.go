@@ -8,7 +8,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -22,10 +24,10 @@ func behind(t *testing.T, cfg Config) (f *fleet, far *Locker, p *redistest.Proxy
 }
 
 var (
-	acquireCommand   = redistest.Script(protocol.Acquire.Source())
-	heartbeatCommand = redistest.Script(protocol.Heartbeat.Source())
-	renewCommand     = redistest.Script(protocol.Renew.Source())
-	releaseCommand   = redistest.Script(protocol.Release.Source())
+	acquireCommand   = redistest.Script(permits.Protocol().Acquire.Source())
+	heartbeatCommand = redistest.Script(permits.Protocol().Heartbeat.Source())
+	renewCommand     = redistest.Script(permits.Protocol().Renew.Source())
+	releaseCommand   = redistest.Script(permits.Protocol().Release.Source())
 )
 
 // known makes the server know the scripts, so that faults meet the request they are for.
@@ -74,10 +76,10 @@ func TestALostReplyOfAWaiterLeavesItInItsPlace(t *testing.T) {
 	second := wait(t, f.lockers[0])
 	f.awaitWaiters(2)
 	unlock(t, held[0])
-	l := w.got()
-	expect.Equal(t, "the second waits", second.waits(), true)
+	l := w.Got()
+	expect.Equal(t, "the second waits", second.Waits(), true)
 	unlock(t, l)
-	unlock(t, second.got(), held[1])
+	unlock(t, second.Got(), held[1])
 }
 
 func TestAPermitThatIsGrantedAfterItsCallerHasLeftIsGivenBack(t *testing.T) {
@@ -88,8 +90,8 @@ func TestAPermitThatIsGrantedAfterItsCallerHasLeftIsGivenBack(t *testing.T) {
 	w := wait(t, k)
 	<-rule.Hit()
 	f.awaitHolders(1)
-	w.leave()
-	<-w.done
+	w.Leave(nil)
+	<-w.Done
 	rule.Release()
 	f.awaitHolders(0)
 }
@@ -122,9 +124,9 @@ func TestATryLockWhoseAnswerIsLostGivesThePermitBack(t *testing.T) {
 func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone, 1, Config{})
-	c := f.lockers[0].newClaim("a")
-	ask := c.Asking(c.Token, 2, time.Minute, 0, queue.Unlimited, "", 0)
-	release := c.Releasing(c.Token, 0, true)
+	c, token := permits.At(permits.Protocol(), keys.Tagged(f.prefix, "a")), keys.NewToken("")
+	ask := c.Asking(token, 2, time.Minute, 0, queue.Unlimited, "", 0)
+	release := c.Releasing(token, 0, true)
 	if n, err := release.Run(t.Context(), f.redis).Int(); err != nil || n != queue.Lost {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -144,23 +146,10 @@ func TestAGrantWhoseMessageIsLostIsFoundByAHeartbeat(t *testing.T) {
 	f.awaitWaiters(1)
 	p.BlackHoleSubscribers(true)
 	unlock(t, held[0])
-	if err := w.got().Extend(t.Context()); err != nil {
+	if err := w.Got().Extend(t.Context()); err != nil {
 		t.Error(err)
 	}
-	unlock(t, w.lease, held[1])
-}
-
-func TestWithoutPushWaitersPoll(t *testing.T) {
-	t.Parallel()
-	f, k, p := behind(t, Config{})
-	p.On(redistest.Command("subscribe"), redistest.CutBefore)
-	held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[0])}
-	first := wait(t, k)
-	f.awaitWaiters(1)
-	second := wait(t, k)
-	f.awaitWaiters(2)
-	unlock(t, held...)
-	unlock(t, first.got(), second.got())
+	unlock(t, w.Got(), held[1])
 }
 
 // The first in the queue asks when the first lease ends, so no heartbeat is needed to replace a crashed holder.
@@ -173,113 +162,5 @@ func TestTheFirstInTheQueueReplacesACrashedHolderWithoutAHeartbeat(t *testing.T)
 	take(t, crashes)
 	p.On(heartbeatCommand, redistest.ReplyError("ERR no heartbeat"))
 	w := wait(t, k)
-	unlock(t, w.got(), long)
-}
-
-func TestALeaseEndsByItselfWhenRedisCannotBeReached(t *testing.T) {
-	t.Parallel()
-	f, k, p := behind(t, Config{TTL: 3 * time.Second, RedisTimeout: brisk, Permits: 1})
-	f.listening()
-	l := take(t, k)
-	next := wait(t, f.join(shared.Client(t), Config{TTL: 3 * time.Second, Permits: 1}))
-	f.awaitWaiters(1)
-	p.BlackHole(true)
-	<-l.Context().Done()
-	expect.ErrorIs(t, context.Cause(l.Context()), ErrLeaseLost)
-	if time.Now().Before(l.TrustedUntil()) {
-		t.Error("it ended while it was trusted")
-	}
-	after := next.got()
-	p.BlackHole(false)
-	p.Cut()
-	if l.Unlock(t.Context()) == nil {
-		t.Error("what was lost was unlocked")
-	}
-	unlock(t, after) // which it has not taken away
-}
-
-func TestUnlockHandsOnWhenRedisIsOutOfMemory(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{Permits: 1}).listening()
-	l := take(t, f.lockers[0])
-	w := wait(t, f.lockers[1])
-	f.awaitWaiters(1)
-	if err := f.redis.(*redis.Client).ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
-	unlock(t, l)
-	unlock(t, w.got())
-}
-
-func TestCallsOnAServerThatHangsReturnItsErrorAndDoNotHang(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: brisk})
-	l := take(t, f.lockers[0])
-	s.Pause()
-	t.Cleanup(s.Resume)
-	for what, err := range map[string]error{
-		"Extend": l.Extend(t.Context()), "Unlock": l.Unlock(t.Context()),
-		"Do": f.lockers[0].Do(t.Context(), "b", func(context.Context, *Lease) error { return nil }),
-	} {
-		if err == nil || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrLeaseLost) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	s.Resume()
-}
-
-func TestAFlushEndsLeasesAndQueuesWaitersAnew(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{TTL: brisk, Permits: 1}).listening()
-	l := take(t, f.lockers[0])
-	w := wait(t, f.lockers[1])
-	f.awaitWaiters(1)
-	if err := f.redis.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	<-l.Context().Done()
-	expect.ErrorIs(t, context.Cause(l.Context()), ErrLeaseLost)
-	unlock(t, w.got())
-}
-
-func TestARestartThatForgetsPermitsIsFoundOutAndThoseThatWaitGoOn(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{TTL: 2 * time.Second, Permits: 1}).listening()
-	l := take(t, f.lockers[0])
-	w := wait(t, f.lockers[1])
-	f.awaitWaiters(1)
-	s.Restart()
-	<-l.Context().Done()
-	expect.ErrorIs(t, context.Cause(l.Context()), ErrLeaseLost)
-	<-w.done
-	if w.err != nil { // it could not ask for longer than TTL
-		w = wait(t, f.lockers[1])
-	}
-	unlock(t, w.got())
-}
-
-func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone, 1, Config{TTL: brisk, Permits: 1}).listening()
-	l := take(t, f.lockers[0])
-	began := l.TrustedUntil()
-	redistest.Await(t, "the lease was renewed more than once", func() bool {
-		return l.TrustedUntil().After(began.Add(brisk/2)) || l.Context().Err() != nil
-	})
-	_ = l.Unlock(t.Context()) // a machine that stands still may have lost it
-
-	fixed := f.join(shared.Client(t), Config{TTL: brisk, FixedLease: true, Permits: 1})
-	capped := f.join(shared.Client(t), Config{TTL: brisk, MaxHold: brisk, Permits: 1})
-	f.listening()
-	for _, k := range []*Locker{fixed, capped} {
-		held := take(t, k)
-		next := wait(t, f.lockers[0])
-		<-held.Context().Done()
-		expect.ErrorIs(t, context.Cause(held.Context()), ErrLeaseLost)
-		_ = next.got().Unlock(t.Context()) // as above
-	}
+	unlock(t, w.Got(), long)
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/testing/locktest"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -81,8 +81,8 @@ func (f *fleet) join(rdb Redis, cfg Config) *Locker {
 func (f *fleet) listening() *fleet {
 	f.t.Helper()
 	for _, k := range f.lockers {
-		k.base.Inbox.Start()
-		redistest.Await(f.t, "an inbox is subscribed", func() bool { return k.base.Inbox.Address() != "" })
+		k.permits.Inbox.Start()
+		redistest.Await(f.t, "an inbox is subscribed", func() bool { return k.permits.Inbox.Address() != "" })
 	}
 	return f
 }
@@ -127,43 +127,9 @@ func unlock(t *testing.T, leases ...*Lease) {
 }
 
 // waiter is a call that waits for a permit.
-type waiter struct {
-	t     *testing.T
-	leave context.CancelFunc
-	done  chan struct{}
-	lease *Lease // when done is closed, as err
-	err   error
-}
+type waiter = locktest.Waiter[*Lease]
 
 func wait(t *testing.T, k *Locker) *waiter {
 	t.Helper()
-	w := &waiter{t: t, done: make(chan struct{})}
-	var ctx context.Context
-	ctx, w.leave = context.WithTimeout(context.Background(), 2*time.Minute)
-	t.Cleanup(w.leave)
-	go func() { // owner: the test; ends with the wait; joined by the receiver from done
-		defer close(w.done)
-		w.lease, w.err = k.Lock(ctx, "a")
-	}()
-	return w
-}
-
-// waits reports whether the call has not returned.
-func (w *waiter) waits() bool {
-	select {
-	case <-w.done:
-		return false
-	default:
-		return true
-	}
-}
-
-// got waits for the lease.
-func (w *waiter) got() *Lease {
-	w.t.Helper()
-	<-w.done
-	if w.err != nil {
-		w.t.Fatal(w.err)
-	}
-	return w.lease
+	return locktest.Wait(t, context.Background(), k.Lock, "a")
 }

@@ -2,7 +2,12 @@ package semaphore
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"github.com/cacheguard/go/internal/lock/permits"
+	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // Info is what Redis knows of a semaphore.
@@ -20,13 +25,7 @@ type Holder struct {
 // Inspect looks at the semaphore of the name.
 func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 	var info Info
-	err := k.regard("inspect", name, func(c *claim) error {
-		reply, err := k.base.Redis.Ask(ctx, c.Inspecting(), nil)
-		if err == nil {
-			info, err = parseInfo(reply.Cmd)
-		}
-		return err
-	})
+	err := k.core().Inspect(ctx, name, info.read)
 	return info, err
 }
 
@@ -34,18 +33,26 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 // ErrRevoked when they are next renewed, at most a third of TTL later; the next holders do not wait for that. Waiters keep
 // their places.
 func (k *Locker) Revoke(ctx context.Context, name string) (holders int, err error) {
-	err = k.regard("revoke", name, func(c *claim) error {
-		n, _, err := c.Run(ctx, c.Revoking(c.Token))
-		holders = int(n)
+	call := func(base string) script.Call { return permits.At(permits.Protocol(), base).Revoking(keys.NewToken("")) }
+	err = k.core().Run(ctx, "revoke", name, call, func(reply *script.Reply) (err error) {
+		holders, err = reply.Int()
 		return err
 	})
 	return holders, err
 }
 
-func (k *Locker) regard(op, name string, f func(*claim) error) error {
-	if err := k.begin(name); err != nil {
+// read reads the reply of inspect.lua.
+func (i *Info) read(cmd *script.Reply) error {
+	reply, err := cmd.Slice()
+	if err != nil {
 		return err
 	}
-	defer k.life.Done()
-	return lockErrors.Failed(op, name, f(k.newClaim(name)))
+	if len(reply)%2 != 1 {
+		return fmt.Errorf("unexpected reply %v", reply)
+	}
+	i.Waiters = int(script.Number(reply, 0))
+	for n := 1; n < len(reply); n += 2 {
+		i.Holders = append(i.Holders, Holder{Token: script.String(reply, n), Left: script.Duration(script.Number(reply, n+1))})
+	}
+	return nil
 }

@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/redis/keys"
-	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -64,9 +61,9 @@ func queueIsServedInOrder(t *testing.T, connect func(testing.TB) client) {
 	}
 	for i, w := range queue {
 		unlock(t, held[i])
-		held = append(held, w.got())
+		held = append(held, w.Got())
 		for _, behind := range queue[i+1:] {
-			expect.Equal(t, "those behind it wait", behind.waits(), true)
+			expect.Equal(t, "those behind it wait", behind.Waits(), true)
 		}
 	}
 	unlock(t, held[len(queue):]...)
@@ -76,18 +73,18 @@ func TestTheCallersOfAProcessGetPermitsInTheirOrderThroughItsDoor(t *testing.T) 
 	t.Parallel()
 	f := newFleet(t, standalone, 1, Config{Permits: 1}).listening()
 	l := take(t, f.lockers[0])
-	inside := f.lockers[0].doors.Width
+	inside := f.lockers[0].permits.Doors.Width
 	var queue []*waiter
 	for i := range 3 * inside {
 		queue = append(queue, wait(t, f.lockers[0]))
 		f.awaitWaiters(min(i+1, inside))
-		redistest.Await(t, "the others are at the door", func() bool { return f.lockers[0].doors.Waiting("a") == max(i+1-inside, 0) })
+		redistest.Await(t, "the others are at the door", func() bool { return f.lockers[0].permits.Doors.Waiting("a") == max(i+1-inside, 0) })
 	}
 	for i, w := range queue {
 		unlock(t, l)
-		l = w.got()
+		l = w.Got()
 		for _, behind := range queue[i+1:] {
-			expect.Equal(t, "those behind it wait", behind.waits(), true)
+			expect.Equal(t, "those behind it wait", behind.Waits(), true)
 		}
 	}
 	unlock(t, l)
@@ -95,8 +92,8 @@ func TestTheCallersOfAProcessGetPermitsInTheirOrderThroughItsDoor(t *testing.T) 
 
 func TestNeverMoreThanPermitsWorkAtOnceAndAllAreUsed(t *testing.T) {
 	everywhere(t, func(t *testing.T, connect func(testing.TB) client) {
-		const permits = 3
-		f := newFleet(t, connect, 4, Config{Permits: permits}).listening()
+		const limit = 3
+		f := newFleet(t, connect, 4, Config{Permits: limit}).listening()
 		var running, most, done atomic.Int64
 		var all sync.WaitGroup
 		for i := range 120 {
@@ -116,7 +113,7 @@ func TestNeverMoreThanPermitsWorkAtOnceAndAllAreUsed(t *testing.T) {
 		}
 		all.Wait()
 		expect.Equal(t, "done", done.Load(), 120)
-		if most.Load() > permits {
+		if most.Load() > limit {
 			t.Errorf("%d at once", most.Load())
 		}
 		expect.Equal(t, "holders in the end", len(f.info().Holders), 0)
@@ -133,19 +130,19 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 		}
 		f.awaitWaiters(5)
 		for _, w := range waiters {
-			w.leave()
-			<-w.done
-			if !errors.Is(w.err, ErrNotAcquired) || !errors.Is(w.err, context.Canceled) {
-				t.Errorf("the wait ended with %v", w.err)
+			w.Leave(nil)
+			<-w.Done
+			if !errors.Is(w.Err(), ErrNotAcquired) || !errors.Is(w.Err(), context.Canceled) {
+				t.Errorf("the wait ended with %v", w.Err())
 			}
 		}
 		f.awaitWaiters(0)
 		unlock(t, held...)
-		keys := f.lockers[0].newClaim("a").Keys
-		for _, key := range keys[1:] {
+		all := permits.At(permits.Protocol(), keys.Tagged(f.prefix, "a")).Keys
+		for _, key := range all[1:] {
 			expect.Equal(t, key, f.redis.Exists(t.Context(), key).Val(), 0)
 		}
-		for field := range f.redis.HGetAll(t.Context(), keys[0]).Val() {
+		for field := range f.redis.HGetAll(t.Context(), all[0]).Val() {
 			if !slices.Contains([]string{"longest", "kept", "ticket", "asked", "grace"}, field) {
 				t.Errorf("%s is left", field)
 			}
@@ -158,20 +155,20 @@ func TestAThousandThatGiveUpCostRedisNoMoreThanThoseInside(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{}).listening()
 	held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[0])}
-	inside := f.lockers[0].doors.Width
+	inside := f.lockers[0].permits.Doors.Width
 	before := s.Commands()["hset"]
 	var crowd []*waiter
 	for range 1000 {
 		crowd = append(crowd, wait(t, f.lockers[0]))
 	}
-	redistest.Await(t, "the others wait at the door", func() bool { return f.lockers[0].doors.Waiting("a") == len(crowd)-inside })
+	redistest.Await(t, "the others wait at the door", func() bool { return f.lockers[0].permits.Doors.Waiting("a") == len(crowd)-inside })
 	f.awaitWaiters(inside)
 	for i := range crowd { // the last first, so that nobody takes the place of one inside
-		crowd[len(crowd)-1-i].leave()
+		crowd[len(crowd)-1-i].Leave(nil)
 	}
 	for _, w := range crowd {
-		if <-w.done; !errors.Is(w.err, ErrNotAcquired) {
-			t.Errorf("a caller that gave up got %v", w.err)
+		if <-w.Done; !errors.Is(w.Err(), ErrNotAcquired) {
+			t.Errorf("a caller that gave up got %v", w.Err())
 		}
 	}
 	f.awaitWaiters(0)
@@ -200,11 +197,11 @@ func TestWhileTheNumberOfPermitsChangesEachGoesByItsOwn(t *testing.T) {
 	f.awaitWaiters(2)
 	unlock(t, held[0])
 	expect.Equal(t, "holders, when the first in the queue wants fewer", len(f.info().Holders), 2)
-	expect.Equal(t, "the first waits", first.waits(), true)
-	expect.Equal(t, "the second waits", second.waits(), true)
+	expect.Equal(t, "the first waits", first.Waits(), true)
+	expect.Equal(t, "the second waits", second.Waits(), true)
 	unlock(t, held[1])
-	held[0] = first.got()
-	held[1] = second.got()
+	held[0] = first.Got()
+	held[1] = second.Got()
 	expect.Equal(t, "holders", len(f.info().Holders), 3)
 	unlock(t, held...)
 }
@@ -219,7 +216,7 @@ func TestRevokeTakesAllPermitsAndThoseThatWaitGetThem(t *testing.T) {
 		if err != nil || n != 2 {
 			t.Errorf("%d revoked, %v", n, err)
 		}
-		l := next.got()
+		l := next.Got()
 		for _, old := range held {
 			<-old.Context().Done()
 			if err := old.Unlock(t.Context()); !errors.Is(err, ErrRevoked) {
@@ -231,128 +228,6 @@ func TestRevokeTakesAllPermitsAndThoseThatWaitGetThem(t *testing.T) {
 		}
 		unlock(t, l)
 	})
-}
-
-func TestCloseEndsLeasesAndWaitsAndLeavesNothing(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone, 2, Config{}).listening()
-	k := f.lockers[1]
-	l, held := take(t, k), take(t, f.lockers[0])
-	var crowd []*waiter
-	for range 2 * k.doors.Width {
-		crowd = append(crowd, wait(t, k))
-	}
-	f.awaitWaiters(k.doors.Width)
-	for range 2 {
-		if err := k.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, w := range crowd {
-		<-w.done
-		expect.ErrorIs(t, w.err, ErrClosed)
-	}
-	expect.ErrorIs(t, context.Cause(l.Context()), ErrClosed)
-	expect.Equal(t, "holders", len(f.info().Holders), 1)
-	expect.Equal(t, "queue", f.info().Waiters, 0)
-	for _, err := range []error{
-		l.Extend(t.Context()), l.Unlock(t.Context()), k.SelfCheck(t.Context()),
-		k.Do(t.Context(), "a", func(context.Context, *Lease) error { return nil }),
-	} {
-		expect.ErrorIs(t, err, ErrClosed)
-	}
-	unlock(t, held)
-}
-
-func TestNilLockersEmptyNamesAndNilFunctionsAreErrors(t *testing.T) {
-	t.Parallel()
-	var k *Locker
-	if err := k.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := k.Lock(t.Context(), "a"); err == nil {
-		t.Error("a nil Locker locks")
-	}
-	f := newFleet(t, standalone, 1, Config{})
-	if _, err := f.lockers[0].Lock(t.Context(), ""); err == nil {
-		t.Error("an empty name is locked")
-	}
-	if err := f.lockers[0].Do(t.Context(), "a", nil); err == nil || !strings.Contains(err.Error(), "f is nil") {
-		t.Error(err)
-	}
-	var l *Lease
-	if l.Token() != "" || !l.TrustedUntil().IsZero() || l.Extend(t.Context()) == nil || l.Unlock(t.Context()) == nil || l.Context().Err() == nil {
-		t.Error("a nil Lease is one")
-	}
-}
-
-func TestEndedContextTakesNothing(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone, 1, Config{})
-	oops := errors.New("oops")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(oops)
-	for _, how := range []func(context.Context, string) (*Lease, error){f.lockers[0].Lock, f.lockers[0].TryLock} {
-		_, err := how(ctx, "a")
-		for _, want := range []error{ErrNotAcquired, context.Canceled, oops} {
-			expect.ErrorIs(t, err, want)
-		}
-	}
-	expect.Equal(t, "holders", len(f.info().Holders), 0)
-}
-
-func TestNewNamesEveryFieldThatIsOutOfRange(t *testing.T) {
-	t.Parallel()
-	_, err := New((*redis.Client)(nil), Config{
-		Prefix: "{", Instance: "a b", TTL: time.Millisecond, Watchdog: 2, MaxHold: time.Microsecond, RedisTimeout: -1,
-	})
-	for _, want := range []string{"rdb", "Prefix", "Permits", "Instance", "TTL", "Watchdog", "MaxHold", "RedisTimeout"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not name %s", err, want)
-		}
-	}
-	if _, err := New(shared.Client(t), Config{Permits: mostPermits + 1}); err == nil || !strings.Contains(err.Error(), "Config.Permits") {
-		t.Error(err)
-	}
-}
-
-func TestATokenNamesItsInstance(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone, 0, Config{})
-	for want, cfg := range map[string]Config{"shop-1": {Permits: 1, Instance: "shop-1"}, config.DefaultInstance(): {Permits: 1}} {
-		l, err := f.join(shared.Client(t), cfg).TryLock(t.Context(), want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		expect.Equal(t, "instance", keys.InstanceOf(l.Token()), want)
-	}
-}
-
-func TestHooksGetTheCallsThatAskAndUnlock(t *testing.T) {
-	t.Parallel()
-	var begun []string
-	var asked, refused, unlocked int
-	f := newFleet(t, standalone, 0, Config{})
-	k := f.join(shared.Client(t), Config{Permits: 1, Hooks: Hooks{
-		Begin: func(_ context.Context, call, _ string) func(error) {
-			begun = append(begun, call)
-			return nil
-		},
-		OnLock: func(_ string, _ time.Duration, err error) {
-			if asked++; err != nil {
-				refused++
-			}
-		},
-		OnUnlock: func(string, time.Duration, error) { unlocked++ },
-	}})
-	err := k.Do(t.Context(), "a", func(ctx context.Context, _ *Lease) error {
-		_, err := k.TryLock(ctx, "a")
-		expect.ErrorIs(t, err, ErrNotAcquired)
-		return nil
-	})
-	if err != nil || asked != 2 || refused != 1 || unlocked != 1 || !slices.Equal(begun, []string{"Lock", "TryLock"}) {
-		t.Errorf("%v; %v, %d asked, %d refused, %d unlocked", err, begun, asked, refused, unlocked)
-	}
 }
 
 func TestTheQueueIsServedUnderSentinel(t *testing.T) {

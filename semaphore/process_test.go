@@ -70,7 +70,7 @@ func TestAPermitOfAKilledHolderIsFreeWhenItsLeaseEnds(t *testing.T) {
 	next := wait(t, f.lockers[0])
 	f.awaitWaiters(1)
 	child.Kill()
-	unlock(t, next.got(), held)
+	unlock(t, next.Got(), held)
 }
 
 func TestAKilledWaiterIsPassedOver(t *testing.T) {
@@ -89,7 +89,7 @@ func TestAKilledWaiterIsPassedOver(t *testing.T) {
 	f.awaitWaiters(2)
 	child.Kill()
 	unlock(t, held[0]) // the dead one is granted the permit, if it is not found dead before
-	unlock(t, next.got(), held[1])
+	unlock(t, next.Got(), held[1])
 }
 
 func TestAPausedHolderFindsItsLeaseLost(t *testing.T) {
@@ -107,7 +107,7 @@ func TestAPausedHolderFindsItsLeaseLost(t *testing.T) {
 	next := wait(t, f.lockers[0])
 	f.awaitWaiters(1)
 	child.Pause()
-	l := next.got()
+	l := next.Got()
 	child.Resume()
 	child.WriteLine("Unlock")
 	child.Expect("lost true")

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"testing"
 
+	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/testing/model"
 	"github.com/cacheguard/go/internal/testing/replay"
 )
@@ -13,12 +14,12 @@ type replayed struct{ *replay.Queued }
 
 func newReplayed(t *testing.T) func([]replay.Step, replay.Edit) replay.World {
 	return func(run []replay.Step, edit replay.Edit) replay.World {
-		return replayed{replay.NewQueued(t, shared.Client(t), callsAt(protocol, "{"+rand.Text()+"}"), run, edit)}
+		return replayed{replay.NewQueued(t, shared.Client(t), permits.At(permits.Protocol(), "{"+rand.Text()+"}"), run, edit)}
 	}
 }
 
-// permits is how many a caller of the runs that were drawn knows of.
-func permits(caller string) int {
+// knows is how many a caller of the runs that were drawn knows of.
+func knows(caller string) int {
 	if caller == "0" {
 		return 1
 	}
@@ -32,7 +33,7 @@ func (w replayed) Do(step replay.Step) {
 	}
 	switch step.Do[0] {
 	case "acquire", "late_acquire":
-		w.Ask(caller, permits(caller), answer)
+		w.Ask(caller, knows(caller), answer)
 	case "hear":
 		w.Hear(caller)
 	case "leave", "release", "late_release":

@@ -33,7 +33,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 		return err == nil && info.Waiters == 1
 	})
 	unlock(t, l)
-	w.got()
+	w.Got()
 	if n, err := k.Revoke(t.Context(), "a"); err != nil || n != 1 {
 		t.Errorf("%d revoked, %v", n, err)
 	}

@@ -31,10 +31,14 @@ func (f *Feed) CatchUp(ctx context.Context) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		at, there, err := f.stored(ctx)
 		if err == nil && there && at.server == end.server && at.number() >= end.number() {
-			if err = f.mine(ctx, db, at); err == nil {
+			switch err = f.mine(ctx, db, at); {
+			case err == nil:
 				return nil
+			case errors.Is(err, errShorter): // whoever reads notices within a second
+				end, err = f.snapshot(ctx, db)
+			default:
+				err = awaited.Judge(err)
 			}
-			err = awaited.Judge(err)
 		}
 		if err == nil {
 			err = engine.Sleep(ctx, pause)
@@ -50,14 +54,17 @@ func (f *Feed) CatchUp(ctx context.Context) error {
 
 // mine returns why a position that is stored says nothing of this cache and these tables.
 func (f *Feed) mine(ctx context.Context, db *sql.DB, at place) error {
+	if err := f.within(ctx, db, at); err != nil {
+		return err
+	}
 	if err := f.checkTables(ctx, db); err != nil { // the position moves, and the changes are not in the log
 		return err
 	}
-	lacking, err := f.notes.Own(ctx, at.server, at.number(), f.engine.Tables)
-	switch {
-	case err != nil:
+	noted, err := f.notes.Own(ctx, at.server, at.number())
+	if err != nil {
 		return fmt.Errorf("cdc/mysql: position %s: %w", f.cfg.Name, err)
-	case len(lacking) > 0:
+	}
+	if lacking := noted.Lacking(f.engine.Tables); len(lacking) > 0 {
 		return fmt.Errorf("cdc/mysql: the feed %s that reads does not map %s: is it of an older version?", f.cfg.Name, strings.Join(lacking, ", "))
 	}
 	return nil
@@ -70,7 +77,7 @@ func (f *Feed) stranger(ctx context.Context) error {
 		if err != nil || !there {
 			return err
 		}
-		_, owns := f.notes.Own(ctx, at.server, at.number(), f.engine.Tables)
+		_, owns := f.notes.Own(ctx, at.server, at.number())
 		if err = awaited.Judge(owns); err != nil || !errors.Is(owns, engine.ErrAnother) {
 			return err
 		}

@@ -67,7 +67,7 @@ func (f *Feed) ready(ctx context.Context, db *sql.DB) error {
 		problems = append(problems, fmt.Errorf("cdc/mysql: "+format, args...))
 	}
 	if !log {
-		add("log_bin is off (mend with: log_bin in the server's configuration, and a restart)")
+		problems = append(problems, fmt.Errorf("%w: log_bin is off (mend with: log_bin in its configuration, and a restart)", errGaps))
 	}
 	err := db.QueryRowContext(ctx, "SELECT @@global.binlog_format, @@global.binlog_row_image, @@global.binlog_row_metadata").Scan(&format, &image, &metadata)
 	if err != nil {
@@ -78,7 +78,32 @@ func (f *Feed) ready(ctx context.Context, db *sql.DB) error {
 			add("%s is %s (mend with: SET GLOBAL %s = '%s', and new connections)", s[0], s[1], s[0], s[2])
 		}
 	}
-	return errors.Join(append(problems, f.checkTables(ctx, db))...)
+	problems = append(problems, f.checkFilters(ctx, db, log), f.checkTables(ctx, db))
+	return errors.Join(problems...)
+}
+
+// errGaps says that the log leaves changes out, so that a position in it says nothing.
+var errGaps = errors.New("cdc/mysql: the server does not log all changes")
+
+// checkFilters returns why the server leaves statements or rows out of its log: filters leave out statements by the database of their session, whichever tables they are about.
+func (f *Feed) checkFilters(ctx context.Context, db *sql.DB, log bool) error {
+	var file, pos, only, but string
+	var replicates, running int
+	if log {
+		if err := db.QueryRowContext(ctx, "SHOW MASTER STATUS").Scan(&file, &pos, &only, &but); err != nil {
+			return fmt.Errorf("cdc/mysql: look for filters of the log: %w", err)
+		}
+	}
+	err := db.QueryRowContext(ctx, "SELECT @@log_slave_updates, (SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'slaves_running')").Scan(&replicates, &running)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cdc/mysql: %w", err)
+	case only+but != "":
+		return fmt.Errorf("%w: binlog_do_db is %q, and binlog_ignore_db is %q (mend with: neither of them in its configuration, and a restart)", errGaps, only, but)
+	case running > 0 && replicates == 0:
+		return fmt.Errorf("%w: it is a replica with log_slave_updates off. Conn must lead to the primary", errGaps)
+	}
+	return nil
 }
 
 // checkTables returns which tables have no rows in the log.

@@ -140,6 +140,18 @@ func (f *Feed) snapshot(ctx context.Context, db *sql.DB) (p place, err error) {
 	return p, nil
 }
 
+// errShorter says that a position is beyond the end of the log: of another log, as after RESET MASTER, or when a backup was put back.
+var errShorter = errors.New("cdc/mysql: the log is shorter than it was")
+
+// within returns errShorter if a place that was stored before is not in the log.
+func (f *Feed) within(ctx context.Context, db *sql.DB, p place) error {
+	now, err := f.snapshot(ctx, db)
+	if err == nil && now.server == p.server && now.number() < p.number() {
+		return errShorter
+	}
+	return err
+}
+
 const timeout = 10 * time.Second // of a statement
 
 var errNilFeed = errors.New("cdc/mysql: feed is nil (did New return an error?)")

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-mysql-org/go-mysql/replication"
 
@@ -36,8 +37,14 @@ func (d *decoder) event(ctx context.Context, e *replication.BinlogEvent) error {
 	switch event := e.Event.(type) {
 	case *replication.RotateEvent:
 		if name := string(event.NextLogName); name != d.at.file {
-			d.at.file, d.at.pos = name, uint32(event.Position) // files are smaller
+			d.at.file, d.at.pos, d.at.born = name, uint32(event.Position), 0 // files are smaller
 		}
+		return d.idle(ctx, time.Time{})
+	case *replication.FormatDescriptionEvent: // each file begins with one, and the server sends it wherever a reader begins
+		if d.at.born != 0 && d.at.born != e.Header.Timestamp {
+			return errAnew
+		}
+		d.at.born = e.Header.Timestamp
 		return d.idle(ctx, time.Time{})
 	case *replication.MariadbGTIDEvent:
 		d.part, d.rows, d.single = new(engine.Part[place]), 0, event.IsStandalone()
@@ -172,13 +179,24 @@ func (d *decoder) query(ctx context.Context, e *replication.QueryEvent, committe
 func (d *decoder) mentioned(text, schema string) (tables []*engine.Table) {
 	for _, table := range d.engine.Tables.All() {
 		database, name, _ := strings.Cut(strings.ToLower(table.Name), ".")
-		here := schema == database || strings.Contains(text, database)
-		if here && (strings.Contains(text, name) || strings.Contains(text, "database") || strings.Contains(text, "schema")) {
+		here := schema == database || mentions(text, database)
+		if here && (mentions(text, name) || strings.Contains(text, "database") || strings.Contains(text, "schema")) {
 			tables = append(tables, table)
 		}
 	}
 	return tables
 }
+
+// mentions reports whether a statement may mention a name: quotes may stand in it twice, and letters beyond ASCII in the charset of the session.
+func mentions(text, name string) bool {
+	foreign := func(r rune) bool { return r >= utf8.RuneSelf }
+	return strings.ContainsFunc(name, foreign) && strings.ContainsFunc(text, foreign) || strings.Contains(unquoted.Replace(text), unquoted.Replace(name))
+}
+
+var unquoted = strings.NewReplacer("`", "", `"`, "")
+
+// errAnew says that a log has the names of another one.
+var errAnew = errors.New("the log was begun anew, as by RESET MASTER")
 
 // whole adds tables whose changed rows are not known.
 func (d *decoder) whole(ctx context.Context, tables []*engine.Table, committed time.Time) error {

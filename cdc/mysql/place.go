@@ -15,6 +15,7 @@ import (
 type place struct {
 	server, file string
 	pos          uint32
+	born         uint32 // when the server began the file, in seconds since 1970; 0: it is not known
 }
 
 func (p place) String() string { return fmt.Sprintf("%s:%d", p.file, p.pos) }
@@ -49,7 +50,7 @@ var errOvertaken = errors.New("cdc/mysql: another instance reads")
 func (f *Feed) store(ctx context.Context, fence int64, p place) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	stored, err := placeScript.Run(ctx, f.cfg.Redis, []string{f.key}, fence, p.server, p.file, p.pos).Int()
+	stored, err := placeScript.Run(ctx, f.cfg.Redis, []string{f.key}, fence, p.server, p.file, p.pos, p.born).Int()
 	if err != nil {
 		return fmt.Errorf("cdc/mysql: store the position: %w", err)
 	}
@@ -57,6 +58,17 @@ func (f *Feed) store(ctx context.Context, fence int64, p place) error {
 		return errOvertaken
 	}
 	return nil
+}
+
+// nowhere takes the place of one that says nothing any more.
+var nowhere = place{file: "none"}
+
+// forget has whoever reads next begin anew.
+func (f *Feed) forget(ctx context.Context, fence int64) error {
+	if at, there, err := f.claim(ctx, fence); err != nil || !there || at == nowhere {
+		return err
+	}
+	return f.store(ctx, fence, nowhere)
 }
 
 // claim is stored for a reader that begins. An earlier one, which may not know yet that it has lost its lock, stores nothing after it.
@@ -78,7 +90,7 @@ func (f *Feed) claim(ctx context.Context, fence int64) (p place, there bool, err
 func (f *Feed) stored(ctx context.Context) (p place, there bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	fields, err := f.cfg.Redis.HMGet(ctx, f.key, "server", "file", "pos").Result()
+	fields, err := f.cfg.Redis.HMGet(ctx, f.key, "server", "file", "pos", "born").Result()
 	if err != nil {
 		return p, false, fmt.Errorf("cdc/mysql: read the position: %w", err)
 	}
@@ -90,6 +102,8 @@ func placeOf(fields []any) (p place, there bool) {
 	server, _ := fields[0].(string)
 	file, _ := fields[1].(string)
 	text, _ := fields[2].(string)
+	second, _ := fields[3].(string)
+	born, _ := strconv.ParseUint(second, 10, 32) // else it is not known
 	pos, err := strconv.ParseUint(text, 10, 32)
-	return place{server, file, uint32(pos)}, err == nil // an error: there is none
+	return place{server, file, uint32(pos), uint32(born)}, err == nil // an error: there is none
 }

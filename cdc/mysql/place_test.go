@@ -14,7 +14,7 @@ func TestAReaderThatBeginsKeepsEarlierOnesFromMovingThePosition(t *testing.T) {
 	f := &Feed{cfg: Config{Redis: redistest.DeclaredKeys(t, redistest.Start(t).Client(t))}, key: "place"}
 	_, there, err := f.claim(t.Context(), 5)
 	expect.Equal(t, "a place at first", there || err != nil, false)
-	at := place{"1-7", "log.000003", 4}
+	at := place{"1-7", "log.000003", 4, 0}
 	expect.Equal(t, "the first stores", f.store(t.Context(), 5, at), nil)
 	from, _, err := f.claim(t.Context(), 6)
 	expect.Equal(t, "error", err, nil)

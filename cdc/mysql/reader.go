@@ -77,12 +77,12 @@ func (r *reader) confirm(ctx context.Context, p place) error {
 	if p == r.from && time.Since(r.noted) < time.Second {
 		return nil // as it is stored
 	}
-	if err := r.feed.engine.Persist(ctx, &r.feed.notes, p.server, p.number()); err != nil {
+	if err := r.feed.engine.Persist(ctx, &r.feed.notes, p.server, p.number(), nil); err != nil {
 		return err
 	}
 	r.noted = time.Now()
 	if p == r.from {
-		return nil
+		return r.feed.within(ctx, r.db, p) // the server may send nothing more from a log that it has thrown away
 	}
 	r.from = p
 	return r.feed.store(ctx, r.fence, p)

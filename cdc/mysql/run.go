@@ -88,8 +88,12 @@ func (f *Feed) standBy(ctx context.Context) {
 
 // read reads the log for as long as this instance has the lock.
 func (f *Feed) read(ctx context.Context, db *sql.DB, fence int64) error {
-	if err := f.ready(ctx, db); err != nil {
-		return err
+	ready := f.ready(ctx, db)
+	if errors.Is(ready, errGaps) { // what is written now is missed for good
+		return errors.Join(ready, f.forget(ctx, fence))
+	}
+	if ready != nil {
+		return ready
 	}
 	from, there, err := f.claim(ctx, fence)
 	if err != nil {
@@ -103,13 +107,16 @@ func (f *Feed) read(ctx context.Context, db *sql.DB, fence int64) error {
 	switch {
 	case !there:
 		why = "there is no position: Redis has lost it, or this is the first start"
+	case from == nowhere:
+		why = "the log has left changes out"
 	case from.server != now.server:
 		why = "the server is another one"
 	case from.number() > now.number():
 		why = "the log is shorter than it was"
 	}
 	if why == "" {
-		err = f.engine.GoOn(ctx, &f.notes, from.server, from.number())
+		noted, owns := f.notes.Own(ctx, from.server, from.number())
+		err = f.engine.GoOn(ctx, noted, owns)
 	} else {
 		from, err = f.begin(ctx, fence, now, why)
 	}
@@ -136,6 +143,8 @@ func (f *Feed) givesUp(at place, err error) string {
 	switch {
 	case lost(err):
 		return "the server has purged the log"
+	case errors.Is(err, errAnew):
+		return errAnew.Error()
 	case !unreadable(err):
 		return ""
 	case f.stuck != at:
@@ -153,7 +162,7 @@ func (f *Feed) begin(ctx context.Context, fence int64, at place, why string) (pl
 	if err := f.engine.Whole(ctx, why); err != nil {
 		return at, err
 	}
-	if err := f.engine.Persist(ctx, &f.notes, at.server, at.number()); err != nil {
+	if err := f.engine.Persist(ctx, &f.notes, at.server, at.number(), nil); err != nil {
 		return at, err
 	}
 	return at, f.store(ctx, fence, at)

@@ -13,7 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/feedtest"
 )
 
-var drawnNames = []string{"plain", "Upper", "a b", `qu"ote`, "it's", "dot.ted", "grüße", "select", "1st", "x%s", strings.Repeat("long", 14)}
+var drawnNames = []string{"plain", "Upper", "a b", `qu"ote`, "it's", "dot.ted", "grüße", "select", "1st", "x%s", "back`tick", strings.Repeat("long", 14)}
 
 func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
@@ -59,8 +59,17 @@ func shown(v any) string {
 // TestTheKeyOfEachRowIsWhatAQueryReturnsWhateverTheSchema draws some schemas; SOAK=100 a hundred.
 func TestTheKeyOfEachRowIsWhatAQueryReturnsWhateverTheSchema(t *testing.T) {
 	t.Parallel()
+	drawn(t, nil, feedtest.Rounds(8)) // each type once
+}
+
+func TestAMistakeInTheKeyOfARowIsFound(t *testing.T) {
+	t.Parallel()
+	drawn(t, strings.ToUpper, 2)
+}
+
+func drawn(t *testing.T, mistake func(string) string, rounds int) {
 	w := newWorld(t, startServer(t).Socket)
-	s := &feedtest.Schemas{Shop: w.Shop, Draw: w.drawTable}
+	s := &feedtest.Schemas{Shop: w.Shop, Mistake: mistake, Draw: w.drawTable}
 	s.Exec = func(sql string) error {
 		conn, err := w.db.Conn(t.Context())
 		if err != nil {
@@ -91,5 +100,5 @@ func TestTheKeyOfEachRowIsWhatAQueryReturnsWhateverTheSchema(t *testing.T) {
 		return all, rows.Err()
 	}
 	s.Open = func(tables []cdc.Table) (feedtest.Feed, error) { return New(w.config(tables...)) }
-	s.Run(feedtest.Rounds(8)) // each type once
+	s.Run(rounds)
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cacheguard/go/cdc"
@@ -13,12 +15,12 @@ import (
 )
 
 // SelfCheck returns what keeps the feed from working, joined, each with what mends it: a missing outbox, missing triggers, columns that the triggers do not note
-// or whose values the outbox does not have as they are, rows of tables that are not mapped. It changes nothing. nil: the feed can work.
+// or whose values the outbox does not have as they are, rows of tables that are not mapped, a feed of another cache that reads rows of mapped ones. It changes nothing. nil: the feed can work.
 func (f *Feed) SelfCheck(ctx context.Context) error {
 	if f == nil {
 		return errNilFeed
 	}
-	unmapped, err := f.texts(ctx, join("SELECT DISTINCT tbl FROM ", defaultTable, " WHERE NOT (", f.of, ") ORDER BY tbl LIMIT 10"))
+	unmapped, err := f.texts(ctx, join("SELECT DISTINCT tbl FROM ", defaultTable, " WHERE op <> ", text(reading), " AND NOT (", f.of, ") ORDER BY tbl LIMIT 10"))
 	if err != nil {
 		return fmt.Errorf("cdc/outbox: read the outbox (if it is not there, mend with: %s): %w", strings.Join(CreateTable(f.cfg.Dialect), "; "), err)
 	}
@@ -37,7 +39,7 @@ func (f *Feed) SelfCheck(ctx context.Context) error {
 			problems = append(problems, n.try(table))
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, f.stranger(ctx))...)
 }
 
 // noted is what the outbox gets of a table.
@@ -45,6 +47,7 @@ type noted struct {
 	lacking []string          // triggers, with their tables
 	columns []string          // that the triggers note
 	refused map[string]string // of them, those whose values are not what a query returns, with their types
+	shape   string            // changes with what the database has of the table, its triggers included
 }
 
 // missing says which triggers are missing.
@@ -88,7 +91,7 @@ func (f *Feed) look(ctx context.Context) (map[string]*noted, error) {
 	for _, name := range f.engine.Tables.Names() {
 		all[name] = &noted{refused: make(map[string]string)}
 	}
-	triggers, types := eachTriggers[f.cfg.Dialect], "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = DATABASE()"
+	triggers, types := eachTriggers[f.cfg.Dialect], "SELECT table_name, column_name, data_type, ordinal_position, column_type FROM information_schema.columns WHERE table_schema = DATABASE() ORDER BY 1, 4"
 	if f.cfg.Dialect == PostgreSQL {
 		triggers, types = treeOf(f.engine.Tables.Names()), typesOf(f.engine.Tables.Names())
 	}
@@ -104,23 +107,36 @@ func (f *Feed) look(ctx context.Context) (map[string]*noted, error) {
 		}
 	}
 	if f.cfg.Dialect == SQLite {
-		return all, nil // its values have types, and its columns have none
+		return all, nil // its values have types, and its columns have none; all tables have one shape
 	}
 	if rows, err = f.texts(ctx, types); err != nil {
 		return nil, fmt.Errorf("cdc/outbox: look for the types of columns: %w", err)
 	}
 	for _, row := range rows {
-		if n := all[row[0]]; n != nil && !slices.Contains(exact[f.cfg.Dialect], row[2]) {
+		n := all[row[0]]
+		if n == nil {
+			continue
+		}
+		if !slices.Contains(exact[f.cfg.Dialect], row[2]) {
 			n.refused[row[1]] = row[2]
 		}
+		n.form(row[1:]...)
 	}
 	return all, nil
 }
 
-// eachTriggers has the triggers of a database: their names, tables and texts.
+// form adds to the shape.
+func (n *noted) form(texts ...string) {
+	sum := fnv.New64a()
+	_, _ = fmt.Fprint(sum, n.shape, texts) // it never fails
+	n.shape = strconv.FormatUint(sum.Sum64(), 36)
+}
+
+// eachTriggers has the triggers of a database: their names, tables and texts, and what changes when they, or the table, are made anew.
 var eachTriggers = map[Dialect]string{
-	MySQL:  "SELECT trigger_name, event_object_table, action_statement FROM information_schema.triggers WHERE trigger_schema = DATABASE()",
-	SQLite: "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'",
+	MySQL: "SELECT trigger_name, event_object_table, action_statement, concat(coalesce(g.created, ''), ' ', coalesce(t.create_time, '')) FROM information_schema.triggers g " +
+		"LEFT JOIN information_schema.tables t ON t.table_schema = event_object_schema AND t.table_name = event_object_table WHERE trigger_schema = DATABASE() ORDER BY 1",
+	SQLite: "SELECT name, tbl_name, sql, schema_version FROM sqlite_master, pragma_schema_version WHERE type = 'trigger' ORDER BY 1",
 }
 
 // takeEach notes which triggers a table has: of a table that was renamed, they go with it.
@@ -133,6 +149,7 @@ func (n *noted) takeEach(table string, rows [][]string) {
 			continue
 		}
 		n.take(rows[i][2])
+		n.form(rows[i][3])
 	}
 }
 
@@ -140,16 +157,19 @@ func (n *noted) takeEach(table string, rows [][]string) {
 func treeOf(tables []string) string {
 	var wanted []string
 	for _, name := range tables {
-		wanted = append(wanted, fmt.Sprintf("(%s, %s, %s, %s)", text(name), text(PostgreSQL.quote(name)), text(trigger(name, "row")), text(trigger(name, "truncate"))))
+		wanted = append(wanted, fmt.Sprintf("(%s, %s, %s, %s)", PostgreSQL.text(name), PostgreSQL.text(PostgreSQL.quote(name)), PostgreSQL.text(trigger(name, "row")), PostgreSQL.text(trigger(name, "truncate"))))
 	}
 	return join(`WITH RECURSIVE tree AS (SELECT name, to_regclass(quoted)::oid AS id, row_trigger, truncate_trigger
 			FROM (VALUES `, strings.Join(wanted, ", "), `) AS wanted(name, quoted, row_trigger, truncate_trigger)
 		UNION SELECT t.name, i.inhrelid, t.row_trigger, t.truncate_trigger FROM tree t JOIN pg_inherits i ON i.inhparent = t.id)
 		SELECT t.name, c.oid::regclass::text, c.relkind::text, coalesce(max(p.prosrc), ''),
-			(bool_or(g.tgname = t.row_trigger) IS TRUE)::text, (bool_or(g.tgname = t.truncate_trigger) IS TRUE)::text
+			(bool_or(g.tgname = t.row_trigger) IS TRUE)::text, (bool_or(g.tgname = t.truncate_trigger) IS TRUE)::text,
+			md5(format('%s %s %s %s %s', c.oid, (SELECT xmin FROM pg_type WHERE oid = c.reltype), string_agg(format('%s.%s', g.oid, g.xmin), ' ' ORDER BY g.oid),
+				(SELECT string_agg(format('%s.%s', inhparent, xmin), ' ' ORDER BY inhparent) FROM pg_inherits WHERE inhrelid = c.oid),
+				(SELECT string_agg(format('%s.%s', attnum, xmin), ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0)))
 		FROM tree t JOIN pg_class c ON c.oid = t.id
 		LEFT JOIN (pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid) ON g.tgrelid = c.oid AND g.tgenabled = 'A' AND g.tgname IN (t.row_trigger, t.truncate_trigger)
-		GROUP BY t.name, c.oid, c.relkind ORDER BY 1, 2`)
+		GROUP BY t.name, c.oid, c.relkind, c.reltype ORDER BY 1, 2`)
 }
 
 // takeTree notes which triggers a table and its partitions and children have.
@@ -167,6 +187,7 @@ func (n *noted) takeTree(table string, rows [][]string) {
 			n.lacking = append(n.lacking, trigger(table, "truncate")+" on "+row[1])
 		}
 		n.take(row[3])
+		n.form(row[6])
 	}
 	if !found {
 		n.lacking = append(n.lacking, trigger(table, "row"))
@@ -177,12 +198,12 @@ func (n *noted) takeTree(table string, rows [][]string) {
 func typesOf(tables []string) string {
 	var wanted []string
 	for _, name := range tables {
-		wanted = append(wanted, fmt.Sprintf("(%s, %s)", text(name), text(PostgreSQL.quote(name))))
+		wanted = append(wanted, fmt.Sprintf("(%s, %s)", PostgreSQL.text(name), PostgreSQL.text(PostgreSQL.quote(name))))
 	}
 	return join(`WITH RECURSIVE columns AS (SELECT w.name, a.attname, a.atttypid AS type
 			FROM (VALUES `, strings.Join(wanted, ", "), `) AS w(name, quoted) JOIN pg_attribute a ON a.attrelid = to_regclass(w.quoted) AND a.attnum > 0 AND NOT a.attisdropped
 		UNION SELECT c.name, c.attname, t.typbasetype FROM columns c JOIN pg_type t ON t.oid = c.type AND t.typtype = 'd')
-		SELECT c.name, c.attname::text, CASE t.typtype WHEN 'e' THEN 'enum' ELSE t.typname::text END FROM columns c JOIN pg_type t ON t.oid = c.type WHERE t.typtype <> 'd'`)
+		SELECT c.name, c.attname::text, CASE t.typtype WHEN 'e' THEN 'enum' ELSE t.typname::text END FROM columns c JOIN pg_type t ON t.oid = c.type WHERE t.typtype <> 'd' ORDER BY 1, 2, 3`)
 }
 
 // pair is a column in the JSON of a trigger.

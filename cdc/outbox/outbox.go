@@ -50,6 +50,8 @@ type Feed struct {
 	cfg    Config
 	engine *engine.Engine
 	of     string // the SQL condition for rows about mapped tables
+	notes  engine.Notes
+	every  time.Duration // looks at triggers, tables and who reads
 	warned bool
 	size   int // of the next batch, for Run
 
@@ -82,8 +84,8 @@ func New(db *sql.DB, cfg Config) (*Feed, error) {
 	config.SetDefault(&cfg.Poll, 200*time.Millisecond)
 	config.SetDefault(&cfg.MaxRows, 1_000_000)
 	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
-	f := &Feed{db: db, cfg: cfg, size: batch, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger}}
-	f.of = mapped(tables.Names())
+	f := &Feed{db: db, cfg: cfg, size: batch, every: countEvery, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger}}
+	f.of, f.notes = mapped(cfg.Dialect, tables.Names()), engine.Notes{Guards: cfg.Guards, Name: "outbox"}
 	return f, nil
 }
 
@@ -128,7 +130,7 @@ func (f *Feed) Run(ctx context.Context) error {
 
 // round invalidates a batch, and reports whether there may be more.
 func (f *Feed) round(ctx context.Context, counted *time.Time) (more bool, err error) {
-	if time.Since(*counted) > countEvery {
+	if time.Since(*counted) > f.every {
 		if err := f.watch(ctx); err != nil {
 			return false, err
 		}
@@ -167,16 +169,20 @@ func (f *Feed) CatchUp(ctx context.Context) error {
 		return err
 	}
 	var last sql.NullInt64
+	var awaited engine.Awaited
 	if err := f.db.QueryRowContext(ctx, join("SELECT max(id) FROM ", defaultTable, " WHERE ", f.of)).Scan(&last); err != nil {
 		return fmt.Errorf("cdc/outbox: look into the outbox: %w", err)
 	}
-	for pause := time.Millisecond; last.Valid; pause = min(2*pause, 50*time.Millisecond) {
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		var left int
 		err := f.db.QueryRowContext(ctx, join("SELECT count(*) FROM ", defaultTable, " WHERE id <= ", number(last.Int64), " AND ", f.of)).Scan(&left)
 		if err == nil && left == 0 {
-			return nil
+			if err = f.known(ctx, noted); err == nil {
+				return nil
+			}
+			err = awaited.Judge(err)
 		}
-		if err == nil {
+		if err == nil || errors.Is(err, errNotYet) {
 			err = engine.Sleep(ctx, pause)
 		}
 		if err != nil && ctx.Err() != nil {
@@ -186,7 +192,6 @@ func (f *Feed) CatchUp(ctx context.Context) error {
 			return fmt.Errorf("cdc/outbox: look into the outbox: %w", err)
 		}
 	}
-	return nil
 }
 
 var errNilFeed = errors.New("cdc/outbox: feed is nil (did New return an error?)")

@@ -173,7 +173,7 @@ func (w *world) run(cfg Config) (f *Feed, stop func()) {
 
 func (w *world) left() (n int) {
 	w.Helper()
-	if err := w.db.QueryRowContext(w.Context(), "SELECT count(*) FROM cacheguard_outbox").Scan(&n); err != nil {
+	if err := w.db.QueryRowContext(w.Context(), "SELECT count(*) FROM cacheguard_outbox WHERE op <> 'reading'").Scan(&n); err != nil {
 		w.Fatal(err)
 	}
 	return n

@@ -166,25 +166,43 @@ func valueOf(v any) (any, error) {
 	return string(text), err
 }
 
-// watch looks at the triggers. A table without them changes and nobody says so: its kinds are invalidated whole at each look, until it has them again.
+// watch looks at the triggers, and who else reads. A table without triggers changes and nobody says so, or another feed takes its rows: its kinds are invalidated whole at each
+// look, until that is over.
 func (f *Feed) watch(ctx context.Context) error {
 	noted, err := f.look(ctx)
 	if err != nil {
 		return err
 	}
+	shared, others, err := f.compare(ctx, noted)
+	if err != nil {
+		return err
+	}
 	var problems []error
-	var tables []*engine.Table
+	tables := f.engine.Tables.Of(shared)
+	if len(shared) > 0 {
+		problems = append(problems, errShared(shared))
+	}
 	for _, table := range f.engine.Tables.All() {
 		if err := noted[table.Name].missing(table.Name); err != nil {
-			problems, tables = append(problems, err), append(tables, table)
+			problems, tables = append(problems, err), append(tables, table) // twice does no harm
 		}
 	}
-	f.noted, err = noted, errors.Join(problems...)
-	f.engine.Stands(err)
-	if err == nil {
-		return nil
+	standing := errors.Join(problems...)
+	if standing != nil {
+		err = f.engine.WholeOf(ctx, standing.Error(), tables)
 	}
-	return f.engine.WholeOf(ctx, err.Error(), tables)
+	if len(others) > 0 && err == nil {
+		err = f.engine.WholeOf(ctx, "they are read for the first time, or are other tables, or have other columns, partitions or triggers than before: "+strings.Join(others, ", "), f.engine.Tables.Of(others))
+	}
+	if err == nil {
+		err = f.claim(ctx, noted)
+	}
+	if err != nil {
+		return err
+	}
+	f.noted = noted
+	f.engine.Stands(standing)
+	return nil
 }
 
 // bound gives up an outbox that has too many rows.
@@ -245,12 +263,12 @@ func (f *Feed) compact(ctx context.Context) error {
 }
 
 // mapped is the SQL condition for rows about the tables, and for the row that stands for all tables.
-func mapped(tables []string) string {
+func mapped(d Dialect, tables []string) string {
 	names := []string{text(everything)}
 	for _, name := range tables {
-		names = append(names, text(name))
+		names = append(names, d.text(name))
 	}
-	return "tbl IN (" + strings.Join(names, ", ") + ")"
+	return "op <> " + text(reading) + " AND tbl IN (" + strings.Join(names, ", ") + ")"
 }
 
 // join puts SQL together, of names and numbers that the package has made.

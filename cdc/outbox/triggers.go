@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -18,12 +19,19 @@ const (
 
 const defaultTable = "cacheguard_outbox"
 
+// nowOf is the time in milliseconds since 1970.
+var nowOf = map[Dialect]string{
+	PostgreSQL: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+	MySQL:      "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
+	SQLite:     "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+}
+
 // CreateTable returns the statements that make the outbox, unless it is there.
 func CreateTable(d Dialect) []string {
 	switch d {
 	case PostgreSQL:
 		return []string{`CREATE TABLE IF NOT EXISTS cacheguard_outbox (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	tbl text NOT NULL, op text NOT NULL, old_row text, new_row text, at_ms bigint NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`}
+	tbl text NOT NULL, op text NOT NULL, old_row text, new_row text, at_ms bigint NOT NULL DEFAULT ` + nowOf[d] + `)`}
 	case MySQL:
 		return []string{`CREATE TABLE IF NOT EXISTS cacheguard_outbox (id bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,
 	tbl varchar(255) NOT NULL, op varchar(16) NOT NULL, old_row longtext, new_row longtext, at_ms bigint NOT NULL) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`}
@@ -45,11 +53,10 @@ func Triggers(d Dialect, table string, columns ...string) []string {
 		return eachTrigger(d, table, columns, "DROP TRIGGER IF EXISTS %[1]s",
 			"CREATE TRIGGER %[1]s AFTER %[2]s ON %[3]s FOR EACH ROW BEGIN\n"+
 				"	DECLARE EXIT HANDLER FOR SQLEXCEPTION INSERT INTO cacheguard_outbox (tbl, op, at_ms) VALUES (%[4]s, 'truncate', 0);\n"+
-				"	INSERT INTO cacheguard_outbox (tbl, op, old_row, new_row, at_ms) VALUES (%[4]s, %[5]s, %[6]s, %[7]s, CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)); END")
+				"	INSERT INTO cacheguard_outbox (tbl, op, old_row, new_row, at_ms) VALUES (%[4]s, %[5]s, %[6]s, %[7]s, "+nowOf[d]+"); END")
 	case SQLite:
 		return eachTrigger(d, table, columns, "DROP TRIGGER IF EXISTS %[1]s",
-			"CREATE TRIGGER %[1]s AFTER %[2]s ON %[3]s BEGIN INSERT INTO cacheguard_outbox (tbl, op, old_row, new_row, at_ms) VALUES (%[4]s, %[5]s, %[6]s, %[7]s, "+
-				"CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)); END")
+			"CREATE TRIGGER %[1]s AFTER %[2]s ON %[3]s BEGIN INSERT INTO cacheguard_outbox (tbl, op, old_row, new_row, at_ms) VALUES (%[4]s, %[5]s, %[6]s, %[7]s, "+nowOf[d]+"); END")
 	}
 	return nil
 }
@@ -68,7 +75,7 @@ func eachTrigger(d Dialect, table string, columns []string, drop, create string)
 			after = "NULL"
 		}
 		for _, format := range []string{drop, create} {
-			text := fmt.Sprintf(format+"%[8]s", d.quote(trigger(table, event)), event, d.quote(table), text(table), text(strings.ToLower(event)), before, after, "")
+			text := fmt.Sprintf(format+"%[8]s", d.quote(trigger(table, event)), event, d.quote(table), d.text(table), text(strings.ToLower(event)), before, after, "")
 			statements = append(statements, text)
 		}
 	}
@@ -81,12 +88,15 @@ func postgresTriggers(table string, columns []string) []string {
 	d := PostgreSQL
 	name := trigger(table, "row")
 	function := fmt.Sprintf(`CREATE OR REPLACE FUNCTION %%s.%s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $cacheguard_body$
-DECLARE old_row text; new_row text; BEGIN
-	IF TG_OP IN ('UPDATE', 'DELETE') THEN old_row := %s; END IF;
-	IF TG_OP IN ('UPDATE', 'INSERT') THEN new_row := %s; END IF;
-	INSERT INTO %%s.cacheguard_outbox (tbl, op, old_row, new_row) VALUES (%s, lower(TG_OP), old_row, new_row);
+DECLARE op text := lower(TG_OP); old_row text; new_row text; BEGIN
+	BEGIN
+		IF TG_OP IN ('UPDATE', 'DELETE') THEN old_row := %s; END IF;
+		IF TG_OP IN ('UPDATE', 'INSERT') THEN new_row := %s; END IF;
+	EXCEPTION WHEN OTHERS THEN op := 'truncate'; old_row := NULL; new_row := NULL;
+	END;
+	INSERT INTO %%s.cacheguard_outbox (tbl, op, old_row, new_row) VALUES (%s, op, old_row, new_row);
 	RETURN NULL;
-END $cacheguard_body$`, percents(d.quote(name)), percents(jsonOf(d, "OLD", columns)), percents(jsonOf(d, "NEW", columns)), percents(text(table)))
+END $cacheguard_body$`, percents(d.quote(name)), percents(jsonOf(d, "OLD", columns)), percents(jsonOf(d, "NEW", columns)), percents(d.text(table)))
 	return []string{fmt.Sprintf(`DO $cacheguard$
 DECLARE place text; member record; BEGIN
 	SELECT quote_ident(n.nspname) INTO STRICT place FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = 'cacheguard_outbox'::regclass;
@@ -103,7 +113,7 @@ DECLARE place text; member record; BEGIN
 		EXECUTE format('ALTER TABLE %%s ENABLE ALWAYS TRIGGER %%I', member.name, %[3]s);
 		EXECUTE format('ALTER TABLE %%s ENABLE ALWAYS TRIGGER %%I', member.name, %[4]s);
 	END LOOP;
-END $cacheguard$`, text(function), text(d.quote(table)), text(name), text(trigger(table, "truncate")))}
+END $cacheguard$`, d.text(function), d.text(d.quote(table)), d.text(name), d.text(trigger(table, "truncate")))}
 }
 
 // percents keeps what stands for itself from being a place in a format.
@@ -132,7 +142,7 @@ func jsonOf(d Dialect, row string, columns []string) string {
 		if d == SQLite { // whose JSON has no bytes
 			value = "CASE typeof(" + value + ") WHEN 'blob' THEN json_object('hex', hex(" + value + ")) ELSE " + value + " END"
 		}
-		pairs = append(pairs, text(column)+", "+value)
+		pairs = append(pairs, d.text(column)+", "+value)
 	}
 	call := function + "(" + strings.Join(pairs, ", ") + ")"
 	if d == PostgreSQL {
@@ -159,5 +169,16 @@ func (d Dialect) quote1(name string) string {
 	return mark + strings.ReplaceAll(name, mark, mark+mark) + mark
 }
 
-// text quotes a text.
+// text quotes a text that may have backslashes, which escape what follows them on MySQL and, in some sessions, on PostgreSQL.
+func (d Dialect) text(s string) string {
+	switch {
+	case !strings.Contains(s, `\`) || d == SQLite:
+		return text(s)
+	case d == MySQL:
+		return "CONVERT(X'" + hex.EncodeToString([]byte(s)) + "' USING utf8mb4)"
+	}
+	return " E" + text(strings.ReplaceAll(s, `\`, `\\`))
+}
+
+// text quotes a text without backslashes.
 func text(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -68,11 +68,11 @@ func (f *Feed) passed(ctx context.Context, side *pgx.Conn, marked string) (done 
 	if _, err := f.ready(ctx, side); err != nil { // the position moves, and the changes are not in the log
 		return false, "changes are missed", err
 	}
-	lacking, err := f.owns(ctx, side, at)
-	switch {
-	case err != nil:
+	noted, err := f.owns(ctx, side, at)
+	if err != nil {
 		return false, "slot " + f.cfg.Slot + " was read by another", err
-	case len(lacking) > 0:
+	}
+	if lacking := noted.Lacking(f.engine.Tables); len(lacking) > 0 {
 		return false, "", fmt.Errorf("cdc/postgres: the feed that reads slot %s does not map %s: is it of an older version?", f.cfg.Slot, strings.Join(lacking, ", "))
 	}
 	return true, "", nil

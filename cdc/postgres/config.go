@@ -63,7 +63,6 @@ type Feed struct {
 	engine *engine.Engine
 	conn   *pgx.ConnConfig
 	notes  engine.Notes
-	was    *tree  // as the last session has seen it; nil: there was none
 	why    string // the next slot is new
 	warned bool   // that the slot holds back much; sessions run one after the other
 }

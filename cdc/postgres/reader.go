@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,8 +29,10 @@ type reader struct {
 
 	sideMu   sync.Mutex
 	side     *pgx.Conn // for statements
-	lookNext time.Time // at the tree, after that
-	due      []string  // mapped tables to invalidate whole
+	was      *tree     // when somebody looked
+	lookNext time.Time // at it, after that
+	late     []string  // tables that wait for the end of transactions
+	running  []uint64  // which
 
 	confirmed atomic.Uint64 // everything before this position is invalidated
 	changed   chan struct{} // has one if confirmed has moved
@@ -43,7 +46,7 @@ type reader struct {
 }
 
 func newReader(f *Feed, conn *pgconn.PgConn, side *pgx.Conn, tables *tree, at slot) *reader {
-	r := &reader{feed: f, conn: conn, side: side, changed: make(chan struct{}, 1), end: at.end, when: at.when}
+	r := &reader{feed: f, conn: conn, side: side, was: tables, changed: make(chan struct{}, 1), end: at.end, when: at.when}
 	r.confirmed.Store(uint64(at.confirmed))
 	r.applier = engine.NewApplier(f.engine, engine.Steps[pglogrepl.LSN]{Settle: r.settle, Confirm: r.confirm})
 	r.decoder = decoder{engine: f.engine, ids: tables.tables(f.engine.Tables), ancestors: r.ancestors, kinds: r.kinds, look: r.asked, put: r.applier.Put}
@@ -92,9 +95,6 @@ func (r *reader) receive(ctx context.Context) error {
 func (r *reader) data(ctx context.Context, data []byte) error {
 	if len(data) == 0 {
 		return errors.New("cdc/postgres: an empty message")
-	}
-	if err := r.flush(ctx); err != nil {
-		return err
 	}
 	switch data[0] {
 	case pglogrepl.XLogDataByteID:
@@ -179,6 +179,9 @@ func (r *reader) watch(ctx context.Context, now bool) error {
 	if err != nil {
 		return err
 	}
+	if err := r.ended(ctx); err != nil {
+		return err
+	}
 	if now || time.Now().After(r.lookNext) {
 		if err := r.compare(ctx); err != nil {
 			return err
@@ -192,7 +195,8 @@ func (r *reader) watch(ctx context.Context, now bool) error {
 	return r.feed.bound(ctx, r.side, s)
 }
 
-// compare compares the tree with what it was. The caller holds sideMu.
+// compare compares the tree with what it was. Tables whose partitions or children are others are invalidated whole first, so that no note says otherwise. The caller
+// holds sideMu.
 func (r *reader) compare(ctx context.Context) error {
 	began := time.Now()
 	var p problems
@@ -200,38 +204,27 @@ func (r *reader) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	whole, err := now.since(r.feed.was, errors.Join(p...))
+	whole, err := now.since(r.was, errors.Join(p...))
+	if err == nil {
+		err = r.reshaped(ctx, whole)
+	}
 	if err != nil {
 		return err // whoever looks next sees it, too, so that nobody confirms what comes after it
 	}
-	r.due = append(r.due, whole...)
-	r.feed.was, r.lookNext = now, time.Now().Add(restOfLooks*time.Since(began))
+	r.was, r.lookNext = now, time.Now().Add(restOfLooks*time.Since(began))
 	return nil
 }
 
-// flush has the tables invalidated whole whose partitions or children are others than they were.
-func (r *reader) flush(ctx context.Context) error {
-	r.sideMu.Lock()
-	due := r.due
-	r.due = nil
-	r.sideMu.Unlock()
-	if len(due) == 0 {
+// reshaped invalidates tables whole whose values may be others, although the log has no rows of that.
+func (r *reader) reshaped(ctx context.Context, tables []string) error {
+	if len(tables) == 0 {
 		return nil
 	}
-	part := new(engine.Part[pglogrepl.LSN])
-	for _, name := range due {
-		part.AddWhole(r.feed.engine.Tables[name])
-	}
-	return r.applier.Put(ctx, part)
+	return r.feed.engine.WholeOf(ctx, "their tables have other partitions, children or columns than before: "+strings.Join(tables, ", "), r.feed.engine.Tables.Of(tables))
 }
 
 // asked looks for one who waits for what was committed before.
-func (r *reader) asked(ctx context.Context) error {
-	if err := r.watch(ctx, true); err != nil {
-		return err
-	}
-	return r.flush(ctx)
-}
+func (r *reader) asked(ctx context.Context) error { return r.watch(ctx, true) }
 
 // kinds asks on the reader's own connection.
 func (r *reader) kinds(ctx context.Context, types []uint32) ([]kind, error) {

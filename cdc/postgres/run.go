@@ -107,14 +107,10 @@ func (f *Feed) session(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("read slot %s: %w", f.cfg.Slot, err)
 	}
-	if fresh || f.was == nil { // else what has changed since the last session counts
-		f.was = tables
-	}
 	r := newReader(f, conn, side, tables, slot)
-	if err := r.own(ctx, slot, fresh); err != nil {
-		return err
+	if err = r.own(ctx, slot, fresh); err == nil {
+		err = r.run(ctx)
 	}
-	err = r.run(ctx)
 	if why, ok := errors.AsType[givenUp](err); ok {
 		hangUpReplication(conn)
 		return f.giveUp(ctx, side, why)

@@ -118,9 +118,18 @@ func drawTable(r *rand.Rand, n int) feedtest.Drawn {
 // TestTheKeyOfEachRowIsWhatAQueryReturnsWhateverTheSchema draws some schemas; SOAK=100 a hundred.
 func TestTheKeyOfEachRowIsWhatAQueryReturnsWhateverTheSchema(t *testing.T) {
 	t.Parallel()
+	drawn(t, nil, feedtest.Rounds(7)) // each type once
+}
+
+func TestAMistakeInTheKeyOfARowIsFound(t *testing.T) {
+	t.Parallel()
+	drawn(t, strings.ToUpper, 2)
+}
+
+func drawn(t *testing.T, mistake func(string) string, rounds int) {
 	w := newWorld(t, startServer(t).Address)
 	w.exec(drawnTypesOfItsOwn)
-	s := &feedtest.Schemas{Shop: w.Shop, Draw: drawTable}
+	s := &feedtest.Schemas{Shop: w.Shop, Mistake: mistake, Draw: drawTable}
 	s.Exec = func(sql string) error {
 		_, err := w.pool.Exec(t.Context(), sql)
 		return err
@@ -133,5 +142,5 @@ func TestTheKeyOfEachRowIsWhatAQueryReturnsWhateverTheSchema(t *testing.T) {
 		return pgx.CollectRows(rows, pgx.RowTo[string])
 	}
 	s.Open = func(tables []cdc.Table) (feedtest.Feed, error) { return New(w.config(tables...)) }
-	s.Run(feedtest.Rounds(7)) // each type once
+	s.Run(rounds)
 }

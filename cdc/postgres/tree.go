@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -13,12 +15,13 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
-// tree is what the catalogue has of the mapped tables: of each its partitions and children, and of all of them what is published. Whatever changes in it
+// tree is what the catalogue has of the mapped tables: of each its partitions and children, and of all of them their columns and what is published. Whatever changes in it
 // may change which rows the log has, and says nothing in the log.
 type tree struct {
 	publication string            // which, and as of which change of its settings
 	roots       map[uint32]string // the mapped tables by object id
 	members     map[[2]uint32]member
+	published   map[string]string // of each mapped table: see sum
 }
 
 // member is a table, by a mapped one and its own object id: the mapped table itself, a partition of it, or a child, at any depth.
@@ -29,6 +32,7 @@ type member struct {
 	published, partly bool   // all of its rows, or some rows or columns
 	partition         bool
 	state             string // changes with what is published of it
+	shape             string // changes with its name, its place in the tree and its columns, also if that is undone
 }
 
 // kinds are the kinds of tables that the log has rows of, by pg_class.relkind. A partitioned table has none itself.
@@ -56,8 +60,10 @@ const members = `WITH RECURSIVE mapped AS (
 			OR c.relreplident = 'i' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident) OR c.relreplident = 'n' THEN ''
 			ELSE c.relreplident::text END,
 		c.oid >= 16384 AND n.nspname NOT IN ('pg_catalog', 'pg_toast') AND (t.id IS NOT NULL OR s.id IS NOT NULL OR (SELECT puballtables FROM pg_publication WHERE oid = $1)),
-		coalesce(t.partly, false), c.relispartition, format('%s %s %s %s', c.relkind, c.relpersistence, t.state, s.state)
-	FROM below b JOIN pg_class c ON c.oid = b.id JOIN pg_namespace n ON n.oid = c.relnamespace
+		coalesce(t.partly, false), c.relispartition, format('%s %s %s %s', c.relkind, c.relpersistence, t.state, s.state),
+		md5(format('%s %s %s %s', n.xmin, y.xmin, (SELECT string_agg(format('%s.%s', inhparent, xmin), ' ' ORDER BY inhparent) FROM pg_inherits WHERE inhrelid = c.oid),
+			(SELECT string_agg(format('%s.%s', attnum, xmin), ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0)))
+	FROM below b JOIN pg_class c ON c.oid = b.id JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_type y ON y.oid = c.reltype
 	LEFT JOIN tables t ON t.id = b.id LEFT JOIN schemas s ON s.id = b.id ORDER BY b.name, 4`
 
 // look15 is how PostgreSQL 15 and later publish a part of a table, and whole schemas.
@@ -98,7 +104,7 @@ func (f *Feed) tree(ctx context.Context, side *pgx.Conn, p *problems) (*tree, er
 	var id [2]uint32
 	var m member
 	_, err = pgx.ForEachRow(rows, []any{
-		&id[0], &m.root, &id[1], &m.name, &m.kind, &m.persistence, &m.identity, &m.published, &m.partly, &m.partition, &m.state,
+		&id[0], &m.root, &id[1], &m.name, &m.kind, &m.persistence, &m.identity, &m.published, &m.partly, &m.partition, &m.state, &m.shape,
 	}, func() error {
 		at.roots[id[0]], at.members[id] = m.root, m
 		return nil
@@ -106,8 +112,33 @@ func (f *Feed) tree(ctx context.Context, side *pgx.Conn, p *problems) (*tree, er
 	if err != nil {
 		return nil, fmt.Errorf("cdc/postgres: %w", err)
 	}
+	at.sum()
 	return at, f.judge(ctx, side, at, root, p)
 }
+
+// sum notes what is published of each mapped table, as the note in Redis has it.
+func (at *tree) sum() {
+	states, shapes := make(map[string][]string), make(map[string][]string)
+	for id, m := range at.members {
+		states[m.root] = append(states[m.root], fmt.Sprint(at.publication, id[0], m.state))
+		shapes[m.root] = append(shapes[m.root], fmt.Sprint(id[1], m.state, m.shape))
+	}
+	at.published = make(map[string]string)
+	for root := range states {
+		at.published[root] = short(slices.Compact(slices.Sorted(slices.Values(states[root])))) + " " + short(slices.Sorted(slices.Values(shapes[root])))
+	}
+}
+
+func short(texts []string) string {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(strings.Join(texts, "\n"))) // it never fails
+	return strconv.FormatUint(sum.Sum64(), 36)
+}
+
+// states is the part of what was noted that changes when changes may have been left out of the log, and shapes the part that changes with values that no row has.
+func states(noted string) string { s, _, _ := strings.Cut(noted, " "); return s }
+
+func shapes(noted string) string { _, s, _ := strings.Cut(noted, " "); return s }
 
 // judge notes what keeps changes from being in the log.
 func (f *Feed) judge(ctx context.Context, side *pgx.Conn, at *tree, viaRoot bool, p *problems) error {
@@ -192,7 +223,7 @@ func (at *tree) hasPartitions(m member) bool {
 	return false
 }
 
-// since compares the tree with what it was. Whole are mapped tables whose partitions or children are others: they came and went with rows that nobody logged. The
+// since compares the tree with what it was. Whole are mapped tables whose partitions, children or columns are others: they came and went with values that nobody logged. The
 // error says that changes may have been left out of the log.
 func (at *tree) since(before *tree, problems error) (whole []string, err error) {
 	switch {
@@ -206,7 +237,7 @@ func (at *tree) since(before *tree, problems error) (whole []string, err error) 
 	for id, m := range at.members {
 		was, there := before.members[id]
 		switch {
-		case !there:
+		case !there || was.shape != m.shape && was.state == m.state:
 			whole = append(whole, m.root)
 		case was.state != m.state:
 			return nil, givenUp("what is published of table " + m.name + of(m) + " is something else, so changes may have been left out")

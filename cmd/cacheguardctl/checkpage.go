@@ -82,6 +82,8 @@ func (g *pagedGuard) trouble(name string) finding {
 	switch name {
 	case "outage":
 		f.Result, f.Detail = wrong, "Redis does not answer"+lasted
+	case "slow":
+		f.Detail = fmt.Sprintf("Redis takes longer than the loads that it saves%s: calls load first", lasted)
 	case "owing":
 		f.Result, f.Detail = wrong, "invalidations are pending"+lasted
 	case "refused":

@@ -33,6 +33,7 @@ var troubles = []trouble{
 	{"An instance died while it loaded", (*fleet).deadHolder, nil},
 	{"Loads wait for MaxLoads", (*fleet).saturatedMaxLoads, (*fleet).saturatedMaxLoads},
 	{"Redis is frozen", (*fleet).frozenRedis, nil},
+	{"Redis is slow", (*fleet).slowRedis, nil},
 	{"Redis is full", (*fleet).fullRedis, nil},
 	{"The user lacks a right", (*fleet).missingRight, nil},
 	{"The subscription is dead", (*fleet).deadSubscription, nil},
@@ -73,7 +74,7 @@ func TestTheDrillEndsWhenSomebodyNamesTheTrouble(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	drill := exec.CommandContext(ctx, os.Args[0], "-test.v", "-test.run=^TestDrill$")
-	drill.Env = append(os.Environ(), "DRILL=1h", "TROUBLE=10")
+	drill.Env = append(os.Environ(), "DRILL=1h", "TROUBLE=11")
 	out, err := drill.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +101,7 @@ func TestTheDrillEndsWhenSomebodyNamesTheTrouble(t *testing.T) {
 			if said := answer("Redis is full"); !strings.HasPrefix(said, "No.") {
 				t.Errorf("a wrong answer: %q", said)
 			}
-			if said := answer("10"); said != "Yes: A lock is not given up\n" {
+			if said := answer("11"); said != "Yes: A lock is not given up\n" {
 				t.Errorf("the answer: %q", said)
 			}
 		}
@@ -113,7 +114,7 @@ func TestTheDrillEndsWhenSomebodyNamesTheTrouble(t *testing.T) {
 func TestTheDrillGivesNothingAway(t *testing.T) {
 	t.Parallel()
 	drill := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^TestDrill$")
-	drill.Env = append(os.Environ(), "DRILL=1ms", "TROUBLE=10") // one that is made with what shows it
+	drill.Env = append(os.Environ(), "DRILL=1ms", "TROUBLE=11") // one that is made with what shows it
 	out, err := drill.CombinedOutput()
 	clue, _, found := strings.Cut(string(out), "Something is wrong")
 	if err != nil || !found {

@@ -1,7 +1,9 @@
 package troubles
 
 import (
+	"context"
 	"fmt"
+	"sync"
 
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -29,6 +31,27 @@ func (f *fleet) saturatedMaxLoads() {
 }
 
 func (f *fleet) frozenRedis() { f.server.Pause() }
+
+// slowRedis has somebody run large commands, one after the other, until the test ends.
+func (f *fleet) slowRedis() {
+	ctx, stop := context.WithCancel(context.Background())
+	var busy sync.WaitGroup
+	rdb := f.server.Client(f)
+	for range 2 {
+		busy.Go(func() {
+			for ctx.Err() == nil {
+				_ = rdb.Eval(ctx, spin, nil).Err() // a drill may end the server first
+			}
+		})
+	}
+	f.Cleanup(func() {
+		stop()
+		busy.Wait()
+	})
+}
+
+// spin takes some 60 ms, or more on a machine that is busy.
+const spin = `for i = 1, 6000000 do end`
 
 func (f *fleet) fullRedis() {
 	f.redis("CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "noeviction")

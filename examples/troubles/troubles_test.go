@@ -1,6 +1,7 @@
 package troubles
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -60,6 +61,22 @@ func TestAFrozenRedisIsFound(t *testing.T) {
 	f.server.Resume()
 	f.measures(0, "cacheguard_breakers_open", `cache="shop"`, "0", func() { f.ask(0, "/get?key=c") })
 	f.logs(0, "redis available again", "lasted=", "requests_failed=", "loads_without_redis=")
+}
+
+func TestASlowRedisIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "Redis is slow")
+	f.slowRedis()
+	n := 0
+	ask := func() {
+		n++
+		f.ask(0, fmt.Sprintf("/get?key=slow-%d", n))
+	}
+	f.checks(ask, "Redis takes longer than the loads that it saves")
+	f.measures(0, "cacheguard_slow_parts", `cache="shop"`, "1", nil)
+	f.counts(0, "cacheguard_hedged_loads_total", `cache="shop"`, ask)
+	f.logs(0, "redis is slow", "loads=")
+	f.shows(0, "takes longer than the loads", func(s *shown) bool { return s.Guards[0].Troubles["slow"] > 0 })
 }
 
 func TestAFullRedisIsFound(t *testing.T) {

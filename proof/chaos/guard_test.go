@@ -104,8 +104,7 @@ func (w *worker) open() *opened {
 	o.bulk, errs[2] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
 		Name: "bulk", Batch: 8, Load: func(ctx context.Context, _ int) (value, error) { return w.loadRow(ctx) }, // GetMany may load a single thing
 		LoadMany: func(ctx context.Context, ids []int) (map[int]value, error) {
-			v, err := w.load(ctx)
-			cacheguard.SetTags(ctx, tagsOf(v.Tags)...)
+			v, err := w.loadRow(ctx)
 			all := make(map[int]value, len(ids))
 			for _, id := range ids {
 				all[id] = v

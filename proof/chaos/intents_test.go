@@ -27,6 +27,8 @@ func (w *worker) readWithin(ctx context.Context, o *opened, in *cacheguard.Inten
 		}
 		return all, nil
 	})
+	_, _ = o.bulk.Get(ctx, rand.N(w.bulk)) // where callers outside share loads
+	_, _ = o.bulk.GetMany(ctx, []int{rand.N(w.bulk), rand.N(w.bulk)})
 }
 
 // intend writes in a transaction that names its keys before, and a tag later.

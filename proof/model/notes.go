@@ -13,7 +13,7 @@ import (
 const notesFile = "docs/design/model.md"
 
 // folders have the scripts that the models are about.
-var folders = []string{"internal/cache/protocol/lua", "internal/cache/epoch/lua", "internal/lock/queue/lua", "mutex/lua", "internal/lock/rwscripts/lua", "semaphore/lua"}
+var folders = []string{"internal/cache/protocol/lua", "internal/cache/epoch/lua", "internal/lock/queue/lua", "mutex/lua", "internal/lock/rw/lua", "internal/lock/permits/lua"}
 
 // note is a row of the table.
 type note struct{ script, hash, models, function string }
@@ -143,7 +143,7 @@ func unknown(root string, n note) (problems []string) {
 	}
 	var source strings.Builder
 	packages := []string{filepath.Dir(filepath.Dir(n.script))}
-	if packages[0] == "internal/lock/rwscripts" {
+	if packages[0] == "internal/lock/rw" {
 		packages = append(packages, "rwlock")
 	}
 	if strings.Contains(n.function, "`queue.") {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/lock/queue"
-	"github.com/cacheguard/go/internal/lock/rwscripts"
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/model"
 	"github.com/cacheguard/go/internal/testing/replay"
@@ -19,7 +19,7 @@ type updateWorld struct {
 	*scriptWorld
 	puts   bool
 	locked bool // the lock is taken and given up in the same steps
-	locks  *rwscripts.Scripts
+	locks  *rw.Scripts
 	proof  map[int]string // the generation that each writer has to find
 	wrote  map[int]int    // the version that it has written
 	next   string         // the generation that the model's state has after the step
@@ -30,7 +30,7 @@ func writerOf(n int) int { return n + 1 }
 func loadOf(n int) int   { return n + 100 }
 
 func newUpdateWorld(t *testing.T, puts, locked bool) func([]replay.Step, replay.Edit) replay.World {
-	locks := rwscripts.Compile(func(source string) string { return source })
+	locks := rw.Compile(func(source string) string { return source })
 	return func(_ []replay.Step, edit replay.Edit) replay.World {
 		return &updateWorld{
 			scriptWorld: newScriptWorld(t, edit), puts: puts, locked: locked, locks: locks, proof: make(map[int]string), wrote: make(map[int]int),
@@ -45,7 +45,7 @@ func (w *updateWorld) intent() string { return protocol.IntentKey(w.value) }
 func (w *updateWorld) lock(writer int) queue.Calls {
 	base := w.value + ":" + w.token(writerOf(writer))
 	keys := []string{base}
-	for range rwscripts.Keys - 1 {
+	for range rw.Keys - 1 {
 		keys = append(keys, keys[len(keys)-1]+"+")
 	}
 	return queue.Calls{Scripts: &w.locks.Scripts, Keys: keys}

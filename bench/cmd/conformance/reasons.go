@@ -10,7 +10,7 @@ var reasons = []struct{ id, why string }{
 	},
 	{
 		"method-POST",
-		"Responses to POST are not stored. The answer to a POST usually concerns one user, and is seldom meant for the next GET.",
+		"Responses to POST are not stored. Nobody could tell which of two POSTs at the same time committed last, unless they waited for each other.",
 	},
 	{
 		"vary-normalise-lang-select",
@@ -31,8 +31,8 @@ var reasons = []struct{ id, why string }{
 var defaultReasons = []struct{ id, why string }{
 	{
 		"heuristic-",
-		"Off by default (`Heuristic`): a handler that says nothing about caching has not thought of it. Files that http.ServeContent sends to a client that " +
-			"has an API key have a Last-Modified, too, and would go to everybody.",
+		"Off by default (`Heuristic`) but for `public`, 405, 414 and 501: a handler that says nothing about caching has not thought of it. Files that " +
+			"http.ServeContent sends to a client that has an API key have a Last-Modified, too, and would go to everybody.",
 	},
 	{
 		"vary-normalise-lang-order",

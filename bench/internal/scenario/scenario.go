@@ -102,7 +102,7 @@ type Figures map[string]float64
 func All() []Scenario {
 	return []Scenario{
 		stampedes(), hits(), arrivals(), lone(), loneMiss(), coldStart(), crowds(), storms(), steady(),
-		invalidation(), slowLoader(), crash(), outage(),
+		invalidation(), slowLoader(), slowRedis(), crash(), outage(),
 		locks(), contests(), lockStorms(), readShares(), semaphores(), lockRungs(),
 		pageStampedes(), pageHits(), pageLone(),
 	}

@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
+	_ "embed" // the script
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,9 +22,9 @@ import (
 // database's own position does not say whose cache was invalidated before it. The note is written before the database is told, so a position that is beyond it
 // was confirmed by somebody else, or Redis has lost the note.
 type Note struct {
-	Log      string   // which the position is in
-	Position uint64   // everything before it is invalidated
-	Tables   []string // of which changes are invalidated
+	Log      string            // which the position is in
+	Position uint64            // everything before it is invalidated
+	Tables   map[string]string // of which changes are invalidated, and what the log has of each, where that can change without a sign
 }
 
 // Notes are notes about a feed in the Redis of each of its Guards.
@@ -70,6 +73,22 @@ func (n *Notes) Read(ctx context.Context) (all []Note, err error) {
 	return all, err
 }
 
+//go:embed cache.lua
+var cacheSource string
+
+// Cache identifies the caches of the Guards for all who invalidate them, by a text that is in the Redis of each. Empty: they cache nothing.
+func (n *Notes) Cache(ctx context.Context) (string, error) {
+	var ids []string
+	err := n.each(func(key string, run func(ctx context.Context, args ...any) (any, error)) error {
+		ctx, cancel := context.WithTimeout(ctx, noteTimeout)
+		defer cancel()
+		id, err := run(ctx, "EVAL", cacheSource, 1, key, rand.Text())
+		ids = append(ids, fmt.Sprint(id))
+		return err
+	})
+	return strings.Join(ids, " "), err
+}
+
 func (n *Notes) each(do func(key string, run func(ctx context.Context, args ...any) (any, error)) error) error {
 	var errs []error
 	for _, g := range n.Guards {
@@ -87,9 +106,9 @@ func (n *Notes) each(do func(key string, run func(ctx context.Context, args ...a
 // ErrAnother says that a position was confirmed by a feed that does not invalidate this cache.
 var ErrAnother = errors.New("another feed has confirmed its position, of another Redis, Prefix, database or publication, or Redis has lost what this one noted")
 
-// Own compares a position that the feed has confirmed, of a log, with the notes. The error matches ErrAnother if somebody else has confirmed it. lacking are
-// tables that the feed which has confirmed it does not map. The position was asked for before, or the notes may be older.
-func (n *Notes) Own(ctx context.Context, log string, position uint64, tables Tables) (lacking []string, err error) {
+// Own compares a position that the feed has confirmed, of a log, with the notes, and returns them. The error matches ErrAnother if somebody else has confirmed it. The
+// position was asked for before, or the notes may be older.
+func (n *Notes) Own(ctx context.Context, log string, position uint64) (Noted, error) {
 	notes, err := n.Read(ctx)
 	if err != nil {
 		return nil, err
@@ -98,35 +117,56 @@ func (n *Notes) Own(ctx context.Context, log string, position uint64, tables Tab
 		if note.Log != log || note.Position < position {
 			return nil, ErrAnother
 		}
-		for _, name := range tables.Names() {
-			if !slices.Contains(note.Tables, name) {
-				lacking = append(lacking, name)
-			}
+	}
+	return notes, nil
+}
+
+// Noted are notes about a position of the feed's own.
+type Noted []Note
+
+// Lacking are tables that the feed which has confirmed the position does not map.
+func (n Noted) Lacking(tables Tables) (lacking []string) {
+	for _, name := range tables.Names() {
+		if slices.ContainsFunc(n, func(note Note) bool { _, there := note.Tables[name]; return !there }) {
+			lacking = append(lacking, name)
 		}
 	}
-	return lacking, nil
+	return lacking
 }
 
-// GoOn invalidates what may be old although a position was confirmed, before a feed goes on from there.
-func (e *Engine) GoOn(ctx context.Context, n *Notes, log string, position uint64) error {
-	lacking, err := n.Own(ctx, log, position, e.Tables)
-	switch {
-	case errors.Is(err, ErrAnother):
+// Changed are tables of which the log has something else than it had when the position was confirmed, by a part of what was noted.
+func (n Noted) Changed(published map[string]string, part func(string) string) (changed []string) {
+	for _, name := range slices.Sorted(maps.Keys(published)) {
+		if slices.ContainsFunc(n, func(note Note) bool {
+			was, there := note.Tables[name]
+			return there && part(was) != part(published[name])
+		}) {
+			changed = append(changed, name)
+		}
+	}
+	return changed
+}
+
+// GoOn invalidates what may be old although a position was confirmed, before a feed goes on from there. n and err are from Own.
+func (e *Engine) GoOn(ctx context.Context, n Noted, err error) error {
+	if errors.Is(err, ErrAnother) {
 		return e.Whole(ctx, ErrAnother.Error())
-	case err != nil || len(lacking) == 0:
+	}
+	lacking := n.Lacking(e.Tables)
+	if err != nil || len(lacking) == 0 {
 		return err
 	}
-	var tables []*Table
-	for _, name := range lacking {
-		tables = append(tables, e.Tables[name])
-	}
-	return e.WholeOf(ctx, "the feed that read before does not map their tables: "+strings.Join(lacking, ", "), tables)
+	return e.WholeOf(ctx, "the feed that read before does not map their tables: "+strings.Join(lacking, ", "), e.Tables.Of(lacking))
 }
 
-// Persist writes a note, and tries again until Redis has it.
-func (e *Engine) Persist(ctx context.Context, n *Notes, log string, position uint64) error {
+// Persist writes a note, and tries again until Redis has it. published is what the log has of the tables; nil: all of each.
+func (e *Engine) Persist(ctx context.Context, n *Notes, log string, position uint64, published map[string]string) error {
+	tables := make(map[string]string)
+	for name := range e.Tables {
+		tables[name] = published[name]
+	}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		err := n.Write(ctx, Note{Log: log, Position: position, Tables: e.Tables.Names()})
+		err := n.Write(ctx, Note{Log: log, Position: position, Tables: tables})
 		if err == nil {
 			return nil
 		}

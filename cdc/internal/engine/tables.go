@@ -73,12 +73,14 @@ func (t Tables) Names() []string {
 }
 
 // All are all of them.
-func (t Tables) All() []*Table {
-	var all []*Table
-	for _, name := range t.Names() {
-		all = append(all, t[name])
+func (t Tables) All() []*Table { return t.Of(t.Names()) }
+
+// Of are those with the names.
+func (t Tables) Of(names []string) (some []*Table) {
+	for _, name := range names {
+		some = append(some, t[name])
 	}
-	return all
+	return some
 }
 
 // Changes are the keys and tags that a change makes old. The error is a *cdc.RowError.

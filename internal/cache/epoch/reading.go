@@ -180,6 +180,14 @@ func (r *Reading) compareTags(ctx context.Context) {
 	r.more, r.lacks = r.epochs.ask(ctx, keys), true
 }
 
+// Lacking is a read that Holds waits for; nil: it waits for none.
+func (r *Reading) Lacking() *link.Read {
+	if r.lacks && !r.revoked {
+		return r.more
+	}
+	return nil
+}
+
 // Holds reports whether the entry is valid. The redisErr says that Redis did not tell.
 func (r *Reading) Holds(ctx context.Context) (holds bool, redisErr, err error) {
 	if r.lacks && !r.revoked {

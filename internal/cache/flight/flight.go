@@ -10,6 +10,8 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cacheguard/go/internal/run/latch"
 )
 
 // ErrClosed is the cause when Close cancels runs. Enter returns it afterwards.
@@ -31,19 +33,25 @@ type call[R any] struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when result is set
 
-	first chan struct{} // closed when early is set
-
-	counts
+	Waiters
 	free bool // belongs to nobody; guarded by the group's mutex
 
-	early  R // written before first is closed
+	early  R // written before first is done
 	result R // written before done is closed
 }
 
-// counts change under the group's mutex only.
-type counts struct {
+// Waiters are the callers of a run. They change under the group's mutex only.
+type Waiters struct {
 	callers atomic.Int64 // that wait
 	entered atomic.Int64 // ever
+	first   latch.Latch  // done when the run has published
+}
+
+// Late tells those who wait that the run takes long; see Ticket.Late. Nil Waiters do not hear it.
+func (w *Waiters) Late() {
+	if w != nil {
+		w.first.Late()
+	}
 }
 
 // Run is what callers share. It may call publish once, with a result that is good for those who accept it.
@@ -78,10 +86,14 @@ func (g *Group[K, R]) Enter(ctx context.Context, key K, run Run[R]) (t Ticket[K,
 
 // Wait returns the published result if it is acceptable, else the run's result, or leaves when the context ends.
 func (t Ticket[K, R]) Wait(ctx context.Context, acceptable func(R) bool) (result R, err error) {
-	first := t.call.first
+	first := t.call.first.Early()
 	for {
 		select {
 		case <-first:
+			if rest := t.call.first.After(); rest != nil && rest != first {
+				first = rest
+				continue
+			}
 			if acceptable(t.call.early) {
 				t.group.leave(t.key, t.call)
 				return t.call.early, nil
@@ -94,6 +106,17 @@ func (t Ticket[K, R]) Wait(ctx context.Context, acceptable func(R) bool) (result
 			return result, ctx.Err()
 		}
 	}
+}
+
+// Late waits until the run is late, or ends the caller's wait otherwise, and reports whether it is late. Wait follows.
+func (t Ticket[K, R]) Late(ctx context.Context) bool {
+	select {
+	case <-t.call.first.Early():
+		return t.call.first.After() != nil
+	case <-t.call.done:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // Keep has the run go on when all callers have left. Only Close cancels it then.
@@ -135,12 +158,10 @@ func (g *Group[K, R]) Ending(key K) <-chan struct{} {
 	if c == nil {
 		return nil
 	}
-	select {
-	case <-c.first:
+	if c.first.IsDone() {
 		return c.done
-	default:
-		return nil
 	}
+	return nil
 }
 
 // Published is how many runs have published their first results and go on.
@@ -148,10 +169,8 @@ func (g *Group[K, R]) Published() (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.calls {
-		select {
-		case <-c.first:
+		if c.first.IsDone() {
 			n++
-		default:
 		}
 	}
 	return n
@@ -164,11 +183,17 @@ func (g *Group[K, R]) Len() int {
 	return len(g.calls)
 }
 
+// WaitersOf are those of the run with this context; nil: it is not the context of a run.
+func WaitersOf(ctx context.Context) *Waiters {
+	w, _ := ctx.Value(waitersKey{}).(*Waiters)
+	return w
+}
+
 // CallersOf returns a function that counts the callers who wait for the run with this context: always one, if it is not
 // the context of a run.
 func CallersOf(ctx context.Context) func() int {
-	if c, ok := ctx.Value(countsKey{}).(*counts); ok {
-		return func() int { return int(c.callers.Load()) }
+	if w := WaitersOf(ctx); w != nil {
+		return func() int { return int(w.callers.Load()) }
 	}
 	return func() int { return 1 }
 }
@@ -176,13 +201,13 @@ func CallersOf(ctx context.Context) func() int {
 // Entered is how many callers have entered the run with this context so far, also callers that left; always one, if it
 // is not the context of a run.
 func Entered(ctx context.Context) int {
-	if c, ok := ctx.Value(countsKey{}).(*counts); ok {
-		return int(c.entered.Load())
+	if w := WaitersOf(ctx); w != nil {
+		return int(w.entered.Load())
 	}
 	return 1
 }
 
-type countsKey struct{}
+type waitersKey struct{}
 
 // Start starts a run for the key that belongs to nobody, unless one is under way, and reports whether it did. Only
 // Close cancels it.
@@ -197,8 +222,9 @@ func (g *Group[K, R]) Start(ctx context.Context, key K, run Run[R]) bool {
 }
 
 func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run Run[R]) *call[R] {
-	c := &call[R]{first: make(chan struct{}), done: make(chan struct{})}
-	runCtx, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), countsKey{}, &c.counts))
+	c := &call[R]{done: make(chan struct{})}
+	c.first.Make()
+	runCtx, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), waitersKey{}, &c.Waiters))
 	c.cancel = cancel
 	if g.calls == nil {
 		g.calls = make(map[K]*call[R])
@@ -220,7 +246,7 @@ func (g *Group[K, R]) publish(c *call[R], early R) {
 	c.free = true
 	g.mu.Unlock()
 	c.early = early
-	close(c.first)
+	c.first.Done()
 }
 
 // leave takes one caller off the call. The last one cancels it, unless it is free, and nobody can join it any more.

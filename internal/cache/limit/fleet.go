@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/internal/run/slots"
 )
@@ -23,6 +24,9 @@ const (
 
 	// keepIdle is how long an instance keeps a permit that it has no load for.
 	keepIdle = 5 * time.Millisecond
+
+	// keepSlow is that while Redis is so slow that asking for one takes longer than a load.
+	keepSlow = time.Second
 )
 
 // Fleet hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's lifecycle.
@@ -56,10 +60,10 @@ type Fleet struct {
 
 // permit is one of the fleet's, or stands in for one while Redis does not answer.
 type permit struct {
-	lease   Lease       // nil: it stands in for one
-	uses    int         // loads that have used it
-	gone    bool        // it counts no more; guarded by the mutex of Fleet
-	unwatch func() bool // ends the wait for its loss
+	lease   *locker.Lease // nil: it stands in for one
+	uses    int           // loads that have used it
+	gone    bool          // it counts no more; guarded by the mutex of Fleet
+	unwatch func() bool   // ends the wait for its loss
 }
 
 // newFleet returns nil if FleetLoads is off.
@@ -91,7 +95,7 @@ func (f *Fleet) ask(ctx context.Context) *permit {
 	if p := f.try(); p != nil || !f.mayAsk() {
 		return p
 	}
-	lease, err := f.Permits.TryLock(ctx)
+	lease, err := f.Permits.TryLock(ctx, FleetName)
 	f.mu.Lock()
 	f.asking = false
 	f.mu.Unlock()
@@ -177,19 +181,19 @@ func (f *Fleet) wantedLocked() int {
 // request waits for a permit of the fleet. It first sees whether there is one to spare.
 func (f *Fleet) request(ctx context.Context, cancel *context.CancelFunc) {
 	defer (*cancel)()
-	var lease Lease
+	var lease *locker.Lease
 	err := lifecycle.ErrNotAcquired
 	if !f.isScarce() {
-		lease, err = f.Permits.TryLock(ctx)
+		lease, err = f.Permits.TryLock(ctx, FleetName)
 	}
 	if errors.Is(err, lifecycle.ErrNotAcquired) && ctx.Err() == nil {
 		if !f.mayQueue(cancel) {
 			return
 		}
-		lease, err = f.Permits.Lock(ctx)
+		lease, err = f.Permits.Lock(ctx, FleetName)
 	}
 	for again := 0; again < mostLate && errors.Is(err, lifecycle.ErrLeaseLost) && ctx.Err() == nil; again++ {
-		lease, err = f.Permits.Lock(ctx) // it came too late, to a process that had stood still: Redis has answered
+		lease, err = f.Permits.Lock(ctx, FleetName) // it came too late, to a process that had stood still: Redis has answered
 	}
 	f.mu.Lock()
 	delete(f.asks, cancel)

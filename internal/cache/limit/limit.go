@@ -8,6 +8,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/internal/run/slots"
@@ -23,26 +24,12 @@ const (
 type Config struct {
 	MaxLoads   int // 0 or less: no limit
 	FleetLoads int
-	Permits    Permits // of FleetLoads; nil: no limit
+	Permits    *permits.Locker // of FleetLoads; nil: no limit
 
 	Breaker    *breaker.Breaker              // of the part of the keyspace that has the permits
 	Failed     func(err error)               // reports that there are no permits, and loads run without
 	Background func(run func()) (begun bool) // runs it as a task of the Guard
 	Journal    *report.Journal
-}
-
-// Permits is the semaphore of FleetLoads. Its errors match those of package lifecycle.
-type Permits interface {
-	TryLock(ctx context.Context) (Lease, error)
-	Lock(ctx context.Context) (Lease, error)
-	Probe(ctx context.Context) error // asks Redis anything
-	Close() error
-}
-
-// Lease is a permit.
-type Lease interface {
-	Context() context.Context
-	Unlock(ctx context.Context) error
 }
 
 // Loads are the limits of a Guard.
@@ -91,7 +78,7 @@ func (l *Loads) End() {
 // Close gives all permits back.
 func (l *Loads) Close() {
 	if l != nil && l.Fleet != nil {
-		_ = l.Fleet.Permits.Close() // always nil
+		_ = l.Fleet.Permits.Close(nil) // always nil
 	}
 }
 
@@ -136,6 +123,19 @@ func (l *Loads) Try(ctx context.Context, n Need) Slot {
 		return s
 	}
 	if s.permit = l.Fleet.ask(ctx); s.permit == nil {
+		l.Free(s)
+		return Slot{}
+	}
+	return s
+}
+
+// AtHand is Try without a round trip: it finds only permits that the instance has.
+func (l *Loads) AtHand(n Need) Slot {
+	s := l.try(n)
+	if l.Fleet == nil || s.right != ofOwn {
+		return s
+	}
+	if s.permit = l.Fleet.try(); s.permit == nil {
 		l.Free(s)
 		return Slot{}
 	}

@@ -3,6 +3,8 @@ package limit
 import (
 	"context"
 	"time"
+
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // withoutPermits is how long loads run without permits after Redis did not answer.
@@ -28,7 +30,7 @@ func (f *Fleet) probe() {
 		return // it is too early, or somebody tries already
 	}
 	probes := f.Background(func() { // stop: RedisTimeout
-		try.Done(f.Permits.Probe(context.Background()))
+		try.Done(f.Permits.Inspect(context.Background(), FleetName, (*script.Reply).Err))
 	})
 	if !probes {
 		try.Done(context.Canceled)

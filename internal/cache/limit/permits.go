@@ -3,6 +3,8 @@ package limit
 import (
 	"context"
 	"time"
+
+	"github.com/cacheguard/go/internal/lock/locker"
 )
 
 // put makes a permit available to the loads of this instance.
@@ -49,7 +51,7 @@ func (f *Fleet) release(p *permit) {
 }
 
 // keep makes a permit of a lease.
-func (f *Fleet) keep(lease Lease) *permit {
+func (f *Fleet) keep(lease *locker.Lease) *permit {
 	p := &permit{lease: lease}
 	f.mu.Lock()
 	f.kept++
@@ -73,7 +75,7 @@ func (f *Fleet) isGone(p *permit) {
 // giveBack gives a permit back to the fleet, in the background.
 func (f *Fleet) giveBack(p *permit) {
 	p.unwatch()
-	if f.Background(func() { _ = p.lease.Unlock(context.Background()) }) { // stop: RedisTimeout. If it fails, the lease ends
+	if f.Background(func() { _ = p.lease.Unlock() }) { // stop: RedisTimeout. If it fails, the lease ends
 		f.isGone(p)
 	}
 	// Otherwise Close gives it back.
@@ -87,7 +89,11 @@ func (f *Fleet) tidyLater() {
 		return
 	}
 	f.tidying = f.Background(func() { // stop: keepIdle, or f.stop
-		timer := time.NewTimer(keepIdle)
+		idle := keepIdle
+		if f.Breaker.IsSlow() {
+			idle = keepSlow
+		}
+		timer := time.NewTimer(idle)
 		defer timer.Stop()
 		select {
 		case <-timer.C:

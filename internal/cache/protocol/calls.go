@@ -9,6 +9,7 @@ import (
 
 const (
 	firstFailureMemory = 50 * time.Millisecond
+	polledMemory       = time.Second // at least, when somebody polls: longer than they pause
 	maxErrorText       = 1 << 10
 	maxPushedEntry     = 4<<10 + HeaderLen
 
@@ -48,6 +49,7 @@ func (k *Keyspace) Fail(valueKey, token, message string) *script.Call {
 		Args: []any{
 			token, message[:min(len(message), maxErrorText)],
 			script.Millis(firstFailureMemory), script.Millis(LongestFailureMemory), 1 - rand.Float64()/2,
+			script.Millis(polledMemory),
 		},
 	}
 }

@@ -3,7 +3,7 @@ package protocol
 import (
 	"embed"
 
-	"github.com/cacheguard/go/internal/lock/rwscripts"
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -27,9 +27,9 @@ var (
 	putScript         = compile("written", "prelude", "until", "put")
 	renewUpdateScript = compile("prelude", "renew_update")
 
-	lockUpdateScript   = script.New(rwscripts.Acquire() + text("lock_update") + rwscripts.Function("begin", text("prelude", "until", "begin_update")) + text("lock_update_rest"))
-	unlockUpdateScript = script.New(rwscripts.Release() + text("unlock_lone", "unlock_update") + rwscripts.Function("finish", text("prelude", "end_update")) + text("unlock_update_rest"))
-	unlockPutScript    = script.New(rwscripts.Release() + text("written", "unlock_lone", "unlock_put") + rwscripts.Function("finish", text("prelude", "until", "put")) + text("unlock_put_rest"))
+	lockUpdateScript   = script.New(rw.Acquire() + text("lock_update") + rw.Function("begin", text("prelude", "until", "begin_update")) + text("lock_update_rest"))
+	unlockUpdateScript = script.New(rw.Release() + text("unlock_lone", "unlock_update") + rw.Function("finish", text("prelude", "end_update")) + text("unlock_update_rest"))
+	unlockPutScript    = script.New(rw.Release() + text("written", "unlock_lone", "unlock_put") + rw.Function("finish", text("prelude", "until", "put")) + text("unlock_put_rest"))
 
 	intendScript      = compile("prelude", "until", "intend")
 	renewIntendScript = compile("prelude", "until", "renew_intend")

@@ -43,6 +43,7 @@ type Journal struct {
 
 	cfg                           Config
 	outage, pending, deaf, bypass episode
+	late                          episode
 
 	taken, lost, slow, still, damaged, voided, step, gone, failing, unstored, unrefreshed, outdated, panicked, altered Throttle
 
@@ -58,7 +59,10 @@ type Journal struct {
 }
 
 // costCounts are the counts at the beginning of an outage or a bypass.
-type costCounts struct{ failed, without, bypassed atomic.Int64 }
+type costCounts struct {
+	failed, without, bypassed atomic.Int64
+	hedged                    atomic.Uint64
+}
 
 // refusal is an error that Redis answered with.
 type refusal struct {
@@ -75,6 +79,7 @@ func (j *Journal) Open(cfg Config) {
 		delay       time.Duration
 	}{
 		{&j.outage, "redis unavailable, each instance loads for itself", "redis available again", 0},
+		{&j.late, "redis is slow, calls load beside it", "redis is quick again", 0},
 		{&j.pending, "invalidations owed, redis could not be told", "owed invalidations sent", 0},
 		{&j.deaf, "cannot subscribe, waiting calls poll", "subscription established", outOfTouch},
 		{&j.bypass, "cache bypassed", "cache used again", 0},
@@ -109,6 +114,24 @@ func (j *Journal) Breaker(open bool) {
 			"keys_owed", j.cfg.Pending(),
 		}
 	})
+}
+
+// Slowness is what goes on when Redis becomes slow, or is so no more.
+type Slowness struct {
+	Redis, Loads time.Duration // what they take
+	Hedged       uint64        // loads beside Redis, ever
+}
+
+// Slow notes that another part of the keyspace is slow, or one is no more: so many are.
+func (j *Journal) Slow(parts int64, s Slowness) {
+	if parts == 0 {
+		j.late.end(func() []any { return []any{"loads_beside_redis", s.Hedged - j.costs.hedged.Load()} })
+		return
+	}
+	if !j.late.on() {
+		j.costs.hedged.Store(s.Hedged)
+	}
+	j.late.begin("redis", s.Redis.Round(time.Millisecond).String(), "loads", s.Loads.Round(time.Millisecond).String(), "parts", parts)
 }
 
 // RedisFailed notes that an operation failed. It reports whether that is news: a request that an open breaker refused is none.
@@ -187,7 +210,7 @@ func (j *Journal) Bypass(on bool, until time.Time) {
 func (j *Journal) Troubles() observe.Troubles {
 	t := observe.Troubles{
 		Outage: j.outage.lasting(), Pending: j.pending.lasting(), Deaf: j.deaf.lasting(), Saturated: j.MaxLoads.lasting(),
-		Bypassed: j.bypass.lasting(),
+		Bypassed: j.bypass.lasting(), Slow: j.late.lasting(),
 	}
 	if r := j.refused.Load(); r != nil {
 		t.Refused, t.RefusedAs = r.at, r.text
@@ -197,7 +220,7 @@ func (j *Journal) Troubles() observe.Troubles {
 
 // Close ends what is to be logged later.
 func (j *Journal) Close() {
-	for _, e := range []*episode{&j.outage, &j.pending, &j.deaf, &j.MaxLoads.episode, &j.FleetLoads.episode, &j.bypass} {
+	for _, e := range []*episode{&j.outage, &j.pending, &j.deaf, &j.late, &j.MaxLoads.episode, &j.FleetLoads.episode, &j.bypass} {
 		e.close()
 	}
 }

@@ -127,6 +127,9 @@ func (t *Tier) serves(i *Item) bool {
 	return t.clock.Since(base) < i.until && t.live() && !t.feed.waiting() && i.generation == t.generation.Load() && i.standing()
 }
 
+// IsInformed reports whether no notice is known to be missing.
+func (t *Tier) IsInformed() bool { return t.live() && !t.feed.waiting() }
+
 // GetAnyway returns what is kept for the key and not too old, though notices may be missing; nil if there is nothing.
 func (t *Tier) GetAnyway(key string) *Item {
 	i, found := t.cache.GetIfPresent(key)

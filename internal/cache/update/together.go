@@ -29,8 +29,8 @@ func (u *Update) underLocks(ctx context.Context) error {
 }
 
 // takeTogether takes all locks and announces the update, or neither. It waits for nobody.
-func (u *Update) takeTogether(ctx context.Context) ([]locker.Held, error) {
-	if u.of.StepByStep || slices.ContainsFunc(u.keys, u.of.Together.Awaited) {
+func (u *Update) takeTogether(ctx context.Context) ([]*locker.Queued, error) {
+	if u.of.StepByStep || slices.ContainsFunc(u.keys, u.of.Locks.Awaited) {
 		return nil, lifecycle.ErrNotAcquired
 	}
 	lasting := time.Duration(0)
@@ -39,7 +39,7 @@ func (u *Update) takeTogether(ctx context.Context) ([]locker.Held, error) {
 		u.value.Ask(ctx)
 	}
 	notices := u.notices()
-	held, err := u.of.Together.TryLock(ctx, u.keys, locker.Beside{
+	held, err := u.of.Locks.TryLockTogether(ctx, u.keys, locker.Beside{
 		Take: func(i int, ask script.Call) script.Call {
 			return u.of.Keys.LockUpdate(ask, u.valueKey(i), u.token, notices[i], lasting)
 		},
@@ -53,17 +53,17 @@ func (u *Update) takeTogether(ctx context.Context) ([]locker.Held, error) {
 	case err != nil:
 		u.value.Forget() // they would be old by the time there is a lock
 	default:
-		u.generation, u.locked = protocol.GenerationOf(u.token, held[0].Fence()), time.Now()
+		u.generation, u.locked = protocol.GenerationOf(u.token, held[0].Lease.Fence()), time.Now()
 		u.value.Asked(ctx)
 	}
 	return held, err
 }
 
 // runHeld calls write, and ends the update, even if write fails or panics.
-func (u *Update) runHeld(ctx context.Context, held []locker.Held) (err error) {
+func (u *Update) runHeld(ctx context.Context, held []*locker.Queued) (err error) {
 	for _, h := range held {
 		var leave func()
-		ctx, leave = h.Within(ctx) //nolint:fatcontext // as deep as there are keys: each lock is in the context
+		ctx, leave = h.Lease.Within(ctx) //nolint:fatcontext // as deep as there are keys: each lock is in the context
 		defer leave()
 	}
 	defer func() {
@@ -79,7 +79,7 @@ func (u *Update) runHeld(ctx context.Context, held []locker.Held) (err error) {
 
 // endTogether ends the update and gives up the locks, even if ctx has ended. A lock that was given up without that, as the Guard is being closed,
 // leaves the end to a request of its own.
-func (u *Update) endTogether(ctx context.Context, held []locker.Held) (failed map[string]error, unlocked error) {
+func (u *Update) endTogether(ctx context.Context, held []*locker.Queued) (failed map[string]error, unlocked error) {
 	notices, notYet := u.notices(), []string(nil)
 	give := func(i int, release script.Call) script.Call {
 		return u.of.Keys.UnlockUpdate(release, u.valueKey(i), u.token, notices[i])
@@ -98,7 +98,7 @@ func (u *Update) endTogether(ctx context.Context, held []locker.Held) (failed ma
 		}
 	}
 	failed = make(map[string]error)
-	for i, one := range u.of.Together.Unlock(held, give, read) {
+	for i, one := range u.of.Locks.UnlockTogether(held, give, read) {
 		unlocked = errs.Join(unlocked, one.Lock)
 		switch key := u.keys[i]; {
 		case !one.Sent:

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/intent"
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/errs"
@@ -24,9 +24,8 @@ type Config struct {
 	Prefix     string
 	StepByStep bool // locks and announcements are not made together
 
-	Lock      func(ctx context.Context, key string, f func(context.Context) error) error // waits for a lock, and calls f while it holds it
-	Together  locker.Together                                                            // of the same locks
-	WriteLock WriteLock                                                                  // the user's, instead of those; else nil
+	Locks     *rw.Locker
+	WriteLock WriteLock // the user's, instead of those; else nil
 
 	CutOff  func(key string) bool // reports whether Redis is not asked about the key
 	IsRedis func(err error) bool  // reports whether Redis failed, and that was reported
@@ -114,7 +113,7 @@ func (u *Update) underEach(ctx context.Context, keys []string, f func(context.Co
 	if len(keys) == 0 {
 		return f(ctx)
 	}
-	return u.of.Lock(ctx, keys[0], func(ctx context.Context) error {
+	return u.of.Locks.Do(ctx, keys[0], func(ctx context.Context) error {
 		return u.underEach(ctx, keys[1:], f)
 	})
 }

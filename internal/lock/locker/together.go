@@ -6,32 +6,14 @@ import (
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// Together takes write locks in one step with what their holder has to do at once, and gives them up in one step with its last work: the
-// updates of a Guard. Both are scripts, made of the call that takes a lock, or gives it up.
-type Together interface {
-	// TryLock takes all of the locks, or none. It waits for nobody: then it returns what matches the Locker's ErrNotAcquired.
-	TryLock(ctx context.Context, names []string, b Beside) ([]Held, error)
-
-	// Unlock gives the locks up with the calls that give makes. read returns the release's part of a reply.
-	Unlock(held []Held, give func(i int, release script.Call) script.Call, read func(i int, reply *script.Reply) (int, error)) []Unlocked
-
-	// Awaited reports whether somebody in this process waits for the lock.
-	Awaited(name string) bool
-}
-
-// Beside makes the calls of the lock with that index.
+// Beside makes the calls of the lock with that index, which do what its holder has to do at once: the updates of a Guard take a lock, and give it
+// up, in one step with that.
 type Beside struct {
 	Take func(i int, ask script.Call) script.Call     // has the reply of ask
 	Undo func(i int, release script.Call) script.Call // undoes it if the lock is not to be had, or nobody knows; its reply is not looked at
-}
-
-// Held is a lock that TryLock has taken.
-type Held interface {
-	// Within returns a context that ends with ctx and with the lease, and has the fence.
-	Within(ctx context.Context) (_ context.Context, end func())
-	Fence() int64
 }
 
 // Unlocked is how a lock was given up.
@@ -41,49 +23,130 @@ type Unlocked struct {
 	Lock   error // as Unlock returns it
 }
 
-// TogetherOf returns the Together of a *rwlock.Locker. Package rwlock sets it before anything runs, so that its users need not see it.
-var TogetherOf func(locks any) Together
+// TryTogether takes all of the locks, or none. It waits for nobody: then it returns what matches ErrNotAcquired.
+func TryTogether(ctx context.Context, k *Locker, names []string, claim func(name string) *Queued, b Beside) ([]*Queued, error) {
+	for _, name := range names {
+		if err := k.Name(name, lifecycle.LongestName); err != nil {
+			return nil, err
+		}
+	}
+	if err := k.Begin(names[0]); err != nil {
+		return nil, err
+	}
+	defer k.Life.Done()
+	if ctx.Err() != nil {
+		return nil, k.Refused(ctx, names[0], nil)
+	}
+	claims := make([]*Queued, len(names))
+	for i, name := range names {
+		claims[i] = claim(name)
+		claims[i].undo = func(release script.Call) script.Call { return b.Undo(i, release) }
+	}
+	grants, err := askTogether(ctx, k, claims, b.Take)
+	if err != nil {
+		return nil, k.Refused(ctx, names[0], err)
+	}
+	late := error(nil)
+	for i, c := range claims {
+		c.Lease.begin(ctx, grants[i])
+		if ended := c.Lease.Context(); ended.Err() != nil {
+			late = k.TooLate(ended, names[i])
+		}
+	}
+	if late != nil {
+		UnlockTogether(k, claims, b.Undo, func(_ int, reply *script.Reply) (int, error) { return queue.Done, reply.Err() })
+		return nil, late
+	}
+	return claims, nil
+}
 
-// TryTogether is Try for many claims. take makes the calls. The claims that are not granted have been abandoned.
-func TryTogether(ctx context.Context, b *Base, claims []*Claim, take func(i int, ask script.Call) script.Call, refused error) ([]queue.Grant, error) {
+// askTogether is Queued.Try for many claims. take makes the calls. If one is not granted, all have been abandoned.
+func askTogether(ctx context.Context, k *Locker, claims []*Queued, take func(i int, ask script.Call) script.Call) ([]queue.Grant, error) {
 	calls, trails := make([]script.Call, len(claims)), make([]*link.Trail, len(claims))
 	for i, c := range claims {
-		patience := queue.PatienceOf(ctx, b.Redis.RoundTrip(c.Keys[0]))
-		calls[i], trails[i] = take(i, c.Asking(c.Token, c.As, b.Config.TTL, 0, patience, "", 0)), &c.trail
+		patience := queue.PatienceOf(ctx, k.Redis.RoundTrip(c.Keys[0]))
+		calls[i], trails[i] = take(i, c.Asking(c.Lease.Token, c.As, k.Config.TTL, 0, patience, "", 0)), &c.trail
 	}
-	replies, errs := b.Redis.AskTogether(ctx, calls, trails)
-	grants, failed := make([]queue.Grant, len(claims)), error(nil)
-	var granted []*Claim
+	replies, errs := k.Redis.AskTogether(ctx, calls, trails)
+	grants, taken, failed := make([]queue.Grant, len(claims)), false, error(nil)
+	var granted []*Queued
 	for i, c := range claims {
 		var got queue.Asked
 		err := errs[i]
 		if err == nil {
 			got, err = queue.ParseAsked(replies[i].Cmd)
 		}
-		held := err == nil && got.Status == "held"
 		switch {
-		case held:
+		case err == nil && got.Status == "held":
 			granted = append(granted, c)
-			grants[i] = queue.Grant{Fence: got.Fence, Sent: replies[i].Sent, Length: b.Config.TTL}
-		case err != nil:
+			grants[i] = queue.Grant{Fence: got.Fence, Sent: replies[i].Sent, Length: k.Config.TTL}
+			continue
+		case err == nil:
+			taken = true
+		case failed == nil:
+			failed = err
+		}
+		if err != nil || c.trail.Lost() {
 			c.Abandon()
-			if failed == nil || failed == refused { //nolint:errorlint // itself
-				failed = err
-			}
+		}
+	}
+	if failed == nil && taken {
+		failed = lifecycle.ErrNotAcquired
+	}
+	if failed == nil {
+		return grants, nil
+	}
+	for _, c := range granted {
+		c.Abandon()
+	}
+	return nil, failed
+}
+
+// UnlockTogether gives up the locks with the calls that give makes. read returns the release's part of a reply.
+func UnlockTogether(
+	k *Locker, held []*Queued, give func(i int, release script.Call) script.Call, read func(i int, reply *script.Reply) (int, error),
+) []Unlocked {
+	all, trusted := make([]Unlocked, len(held)), make([]bool, len(held))
+	var calls []script.Call
+	var at []int              // of the calls, in held
+	counted := k.Life.Enter() // else Close has aborted all leases
+	for i, c := range held {
+		l := &c.Lease
+		l.ending.Lock()
+		defer l.ending.Unlock()
+		switch {
+		case l.ended:
+			all[i].Lock = l.err
+		case !counted:
+			l.endLocked(l.unlocking(context.Cause(l.Context())))
+			all[i].Lock = l.err
 		default:
-			if c.trail.Lost() {
-				c.Abandon()
-			}
-			if failed == nil {
-				failed = refused
-			}
+			trusted[i] = l.hold.End()
+			calls, at = append(calls, give(i, c.release())), append(at, i)
 		}
 	}
-	if failed != nil {
-		for _, c := range granted {
-			c.Abandon()
-		}
-		return nil, failed
+	if !counted {
+		return all
 	}
-	return grants, nil
+	defer k.Life.Leave()
+	if len(calls) == 0 {
+		return all
+	}
+	replies, errs := k.Redis.ReleaseTogether(calls, k.Config.TTL)
+	for n, i := range at {
+		l, reply, err := &held[i].Lease, queue.Done, errs[n]
+		if err == nil {
+			reply, err = read(i, replies[n].Cmd)
+		}
+		all[i].Sent, all[i].Failed = true, err
+		if err == nil {
+			if reply = held[i].released(trusted[i], reply); reply != queue.Done {
+				err = lost(reply)
+			}
+		}
+		k.Life.Remove(l)
+		l.endLocked(l.unlocking(err))
+		all[i].Lock = l.err
+	}
+	return all
 }

@@ -9,9 +9,12 @@ import (
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
+// MaxPasses is how often in a row the callers of a process may hand a lock on among themselves while other processes wait.
+const MaxPasses = 8
+
 // Doors let the first few of a process's callers queue for a lock in Redis. The others wait at the lock's door, in the
 // order in which they came, where leaving costs no request. A caller tells Redis when it came, and takes the place of
-// that time.
+// that time. Where only one is let in, and stays until it has given the lock up, it may hand the lock to the next.
 type Doors struct {
 	Width     int                             // how many may queue in Redis, for a lock
 	RoundTrip func(name string) time.Duration // to Redis and back, as far as is known
@@ -23,36 +26,42 @@ type Doors struct {
 
 // door is there while somebody is inside or waits. It is guarded by the mutex of Doors.
 type door struct {
+	of      *Doors
+	name    string
 	inside  int
+	passes  int  // how often the lock was handed on here since it was got from Redis
 	shut    bool // somebody has to queue, as far as is known
 	waiting []*Guest
+	begins  [1]*Guest // where waiting begins
 	clock   clock
 	last    int64 // the latest arrival, by the server's clock; 0: none is known
 }
 
-// Guest is a caller that is inside.
+// Guest is a caller at a door, or inside. The zero Guest came by no door: it does nothing, and hands nothing on.
 type Guest struct {
-	doors   *Doors
+	Claim Claim // the caller's
+
 	door    *door
-	name    string
 	came    time.Time
 	leaves  time.Time     // at the latest; zero: never
 	inside  bool          // guarded by the mutex of Doors
+	gone    bool          // it did not wait until it was let in; guarded by the same
 	in      chan struct{} // closed when it may go in; nil: it may have done so at once
+	grant   *Grant        // what it was handed as it went in; nil: it has to ask Redis
 	arrived int64         // when it came by the server's clock, in µs; 0: that was not known when it went in
 	placed  bool          // it has a place in Redis: later answers are to heartbeats; guarded by the same mutex
 }
 
-// Enter waits until the caller may queue in Redis. Each Guest calls Leave.
-func (ds *Doors) Enter(ctx, ending context.Context, name string) (*Guest, error) {
-	g := ds.knock(ctx, name)
+// Enter waits until the caller may queue in Redis, or has been handed the lock. Without an error, one Leave or Pass follows.
+func (g *Guest) Enter(ctx, ending context.Context, ds *Doors, name string) error {
+	g.knock(ctx, ds, name)
 	if g.in == nil {
-		return g, nil
+		return nil
 	}
 	var err error
 	select {
 	case <-g.in:
-		return g, nil
+		return nil
 	case <-ctx.Done():
 		err = lifecycle.Ended(ctx)
 	case <-ending.Done():
@@ -60,68 +69,98 @@ func (ds *Doors) Enter(ctx, ending context.Context, name string) (*Guest, error)
 	}
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	if g.inside {
+	switch {
+	case g.grant != nil:
+		return nil
+	case g.inside:
 		g.leaveLocked()
-		return nil, err
+	default:
+		g.gone = true
+		g.door.waiting = slices.DeleteFunc(g.door.waiting, func(other *Guest) bool { return other == g })
+		g.door.admitLocked()
 	}
-	g.door.waiting = slices.DeleteFunc(g.door.waiting, func(other *Guest) bool { return other == g })
-	g.door.admitLocked(ds, name)
-	return nil, err
+	return err
 }
 
-func (ds *Doors) knock(ctx context.Context, name string) *Guest {
+func (g *Guest) knock(ctx context.Context, ds *Doors, name string) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
+	g.atLocked(ds, name)
+	g.leaves, _ = ctx.Deadline()
+	g.door.waiting = append(g.door.waiting, g)
+	if g.door.admitLocked(); !g.inside {
+		g.in = make(chan struct{})
+	}
+}
+
+// EnterFirst goes in if nobody else is there. Otherwise the Guest stays the zero Guest.
+func (g *Guest) EnterFirst(ds *Doors, name string) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.byName[name] == nil {
+		g.atLocked(ds, name)
+		g.enterLocked()
+	}
+}
+
+// atLocked brings the caller to the door of the name.
+func (g *Guest) atLocked(ds *Doors, name string) {
 	d := ds.byName[name]
 	if d == nil {
 		if ds.byName == nil {
 			ds.byName = make(map[string]*door)
 		}
-		d = new(door)
+		d = &door{of: ds, name: name}
+		d.waiting = d.begins[:0]
 		ds.byName[name] = d
 	}
-	g := &Guest{doors: ds, door: d, name: name, came: time.Now()}
-	g.leaves, _ = ctx.Deadline()
-	d.waiting = append(d.waiting, g)
-	if d.admitLocked(ds, name); !g.inside {
-		g.in = make(chan struct{})
-	}
-	return g
+	g.door, g.came = d, time.Now()
 }
 
 // admitLocked lets callers in while there is room for them.
-func (d *door) admitLocked(ds *Doors, name string) {
+func (d *door) admitLocked() {
 	for len(d.waiting) > 0 {
-		free := d.inside == 0 || ds.Shared && !d.shut
-		if !free && d.inside >= ds.Width {
+		free := d.inside == 0 || d.of.Shared && !d.shut
+		if !free && d.inside >= d.of.Width {
 			break
 		}
-		i := d.nextLocked(ds.RoundTrip(name), free)
-		if i < 0 {
+		next := d.nextLocked(free)
+		if next == nil {
 			break
 		}
-		g := d.waiting[i]
-		d.waiting = slices.Delete(d.waiting, i, i+1)
-		g.enterLocked()
+		d.letInLocked(next)
 	}
 	if d.inside+len(d.waiting) == 0 {
-		delete(ds.byName, name)
+		delete(d.of.byName, d.name)
 	}
 }
 
 // nextLocked is the first that has enough time left to make use of a grant that comes later, or of a lock that may be
-// free; -1: there is none. When nobody is inside, somebody has to ask.
-func (d *door) nextLocked(roundTrip time.Duration, free bool) int {
-	needs := margin(roundTrip)
-	if free {
-		needs = roundTrip
+// free; nil: there is none. When nobody is inside, somebody has to ask.
+func (d *door) nextLocked(free bool) *Guest {
+	var then time.Time // when it has to be there; it is seldom looked at
+	for _, g := range d.waiting {
+		if !g.leaves.IsZero() && then.IsZero() {
+			needs := d.of.RoundTrip(d.name)
+			if !free {
+				needs = margin(needs)
+			}
+			then = time.Now().Add(needs)
+		}
+		if g.leaves.IsZero() || g.leaves.After(then) {
+			return g
+		}
 	}
-	then := time.Now().Add(needs)
-	i := slices.IndexFunc(d.waiting, func(g *Guest) bool { return g.leaves.IsZero() || g.leaves.After(then) })
-	if i < 0 && d.inside == 0 {
-		return len(d.waiting) - 1
+	if n := len(d.waiting); n > 0 && d.inside == 0 {
+		return d.waiting[n-1]
 	}
-	return i
+	return nil
+}
+
+func (d *door) letInLocked(g *Guest) {
+	i := slices.Index(d.waiting, g)
+	d.waiting = slices.Delete(d.waiting, i, i+1)
+	g.enterLocked()
 }
 
 func (g *Guest) enterLocked() {
@@ -155,20 +194,15 @@ func (ds *Doors) Present(name string) bool {
 }
 
 // Arrived is when the caller came, in µs by the server's clock, as far as that is known; 0: now.
-func (g *Guest) Arrived() int64 {
-	if g == nil {
-		return 0
-	}
-	return g.arrived
-}
+func (g *Guest) Arrived() int64 { return g.arrived }
 
 // Answered says that the caller has to queue, and what the server's clock showed after sent.
 func (g *Guest) Answered(sent time.Time, server int64) {
-	if g == nil || server == 0 {
+	if g.door == nil || server == 0 {
 		return
 	}
-	g.doors.mu.Lock()
-	defer g.doors.mu.Unlock()
+	g.door.of.mu.Lock()
+	defer g.door.of.mu.Unlock()
 	g.door.shut = true
 	if g.door.clock.learn(sent, time.Now(), server) {
 		g.door.last = 0
@@ -181,26 +215,27 @@ func (g *Guest) Answered(sent time.Time, server int64) {
 
 // Granted says that the caller has the lock.
 func (g *Guest) Granted() {
-	if g == nil {
+	if g.door == nil {
 		return
 	}
-	g.doors.mu.Lock()
-	defer g.doors.mu.Unlock()
+	g.door.of.mu.Lock()
+	defer g.door.of.mu.Unlock()
 	g.door.shut = false
-	g.door.admitLocked(g.doors, g.name)
+	g.door.admitLocked()
 }
 
-// Leave says that the caller does not queue in Redis any more.
+// Leave says that the caller does not queue in Redis any more, or does not have the lock that others are to ask for only then.
 func (g *Guest) Leave() {
-	if g == nil {
+	if g.door == nil {
 		return
 	}
-	g.doors.mu.Lock()
-	defer g.doors.mu.Unlock()
+	g.door.of.mu.Lock()
+	defer g.door.of.mu.Unlock()
 	g.leaveLocked()
 }
 
 func (g *Guest) leaveLocked() {
 	g.door.inside--
-	g.door.admitLocked(g.doors, g.name)
+	g.door.passes = 0
+	g.door.admitLocked()
 }

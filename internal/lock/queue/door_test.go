@@ -39,7 +39,7 @@ func atDoor(t *testing.T, width int, test func(e *entrance)) {
 // caller is one that enters.
 type caller struct {
 	*entrance
-	guest *Guest
+	guest Guest
 	err   error
 	done  atomic.Bool // it is inside, or has left: what stands above is written
 	stop  context.CancelFunc
@@ -54,7 +54,7 @@ func (e *entrance) come(patience time.Duration) *caller {
 	c := &caller{entrance: e, stop: stop}
 	e.Cleanup(stop)
 	go func() { // owner: the test; ends with Enter; joined by the bubble
-		c.guest, c.err = e.Enter(ctx, e.ending, "k")
+		c.err = c.guest.Enter(ctx, e.ending, e.Doors, "k")
 		c.done.Store(true)
 	}()
 	synctest.Wait()
@@ -231,8 +231,8 @@ func TestEveryPlaceInACrowdIsGivenBack(t *testing.T) {
 			if i%3 == 0 {
 				ctx = t.Context()
 			}
-			g, err := ds.Enter(ctx, t.Context(), fmt.Sprint(i%2))
-			if err == nil {
+			var g Guest
+			if g.Enter(ctx, t.Context(), ds, fmt.Sprint(i%2)) == nil {
 				count(1)
 				count(-1)
 				g.Leave()

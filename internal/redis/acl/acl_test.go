@@ -25,7 +25,9 @@ func TestTheCommandsOfAllScriptsAreListed(t *testing.T) {
 		if folder == "cacheguard" {
 			folder = "internal/cache/protocol"
 		} else if folder == "rwlock" {
-			folder = "internal/lock/rwscripts"
+			folder = "internal/lock/rw"
+		} else if folder == "semaphore" {
+			folder = "internal/lock/permits"
 		}
 		files, err := filepath.Glob("../../../" + folder + "/lua/*.lua")
 		if err != nil || len(files) == 0 {

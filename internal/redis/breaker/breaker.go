@@ -34,12 +34,16 @@ type Breaker struct {
 	cb *gobreaker.TwoStepCircuitBreaker[struct{}]
 
 	onChange  func(open bool)
+	onSlow    func(slow bool)
 	onFailure func()
 	probe     func() error    // asks Redis whether it serves the part
 	pause     time.Duration   // before each probe
 	life      *lifecycle.Life // joins what probes
 
-	told atomic.Bool // what onChange was told last
+	told     atomic.Bool // what onChange was told last
+	toldSlow atomic.Bool // and onSlow
+
+	latency
 
 	// Until then operations are counted, in nanoseconds since base. It lies a window after the last failure: as long as
 	// all is well nothing is counted, which costs nothing.
@@ -57,7 +61,7 @@ var base = time.Now()
 func newBreaker(life *lifecycle.Life, probe func() error, onChange func(open bool), onFailure func()) *Breaker {
 	b := &Breaker{
 		onChange: onChange, onFailure: onFailure, probe: probe, life: life, opened: make(chan struct{}),
-		pause: shortestPause + rand.N(longestPause-shortestPause),
+		pause: shortestPause + rand.N(longestPause-shortestPause), latency: latency{born: time.Now()},
 	}
 	b.cb = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:      window,
@@ -178,15 +182,21 @@ func (b *Breaker) IsOpen() bool {
 	return b.open
 }
 
-// tell reports a change, outside of all mutexes. It looks again after that: a late caller must not have the last word.
+// tell reports changes, outside of all mutexes.
 func (b *Breaker) tell() {
+	tell(&b.told, b.IsOpen, b.onChange)
+	tell(&b.toldSlow, b.IsSlow, b.onSlow)
+}
+
+// tell reports a change. It looks again after that: a late caller must not have the last word.
+func tell(told *atomic.Bool, is func() bool, hear func(bool)) {
 	for {
-		open := b.IsOpen()
-		if b.told.Swap(open) == open {
+		now := is()
+		if told.Swap(now) == now {
 			return
 		}
-		if b.onChange != nil {
-			b.onChange(open)
+		if hear != nil {
+			hear(now)
 		}
 	}
 }

@@ -6,6 +6,9 @@
 // every operation at once, and probes Redis in the background: it reads a key that is not there, every quarter to half of a second.
 // The first answer closes it. No caller's operation is a probe, as one in a second would wait for the time-out.
 //
+// A part that answers, but later than what it saves would cost, is slow (see latency and mood): its callers are told, who have
+// something better to do than to wait. Background probes measure until it is quick again.
+//
 // A cluster's nodes fail one by one, and its slots are mostly in a few ranges per node. So the slots are divided into Parts
 // ranges, each with its own breaker and, in package link, its own lanes: a dead node does not hold up the keys of others.
 // Two nodes that share a part share its fate. Each failure makes the client reload the cluster's slots: by itself go-redis
@@ -49,6 +52,14 @@ func New(rdb script.Processor, prefix string, timeout time.Duration, onChange fu
 		s.parts = append(s.parts, newBreaker(s.life, func() error { return s.probe(part) }, onChange, s.askWhoServes))
 	}
 	return s
+}
+
+// Watch has a part be slow when its replies take longer than the loads cost that it saves. It is called before anything is
+// asked. OnSlow is called when a part has become slow, or is so no more.
+func (s *Set) Watch(cost func() time.Duration, onSlow func(slow bool)) {
+	for _, b := range s.parts {
+		b.mood.cost, b.onSlow = cost, onSlow
+	}
 }
 
 // Close ends the probes, and waits for them: when Redis hangs, for the client's own time-outs.

@@ -45,6 +45,9 @@ func (l *lane) enqueue(all ...*queuedCall) error {
 	}
 	for _, c := range all {
 		l.arrived++
+		if c.Waiters != nil {
+			c.asked = l.asksLocked()
+		}
 		l.queue.(*callQueue).add(c)
 	}
 	l.dispatchLocked()

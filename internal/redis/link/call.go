@@ -39,7 +39,13 @@ type Call struct {
 	// another, or its caller had walked away: with the reply, or with an error that does not say. Both are called on
 	// goroutines of the Link's, and must not block.
 	Told, Late func(Reply, error)
+
+	// Waiters, if not nil, are told once if the answer is late, unless nobody waits for it any more.
+	Waiters Waiters
 }
+
+// Waiters want to know when an answer is late. Late must not block.
+type Waiters interface{ Late() }
 
 // Reply is what Redis says.
 type Reply struct {
@@ -63,6 +69,7 @@ type queuedCall struct {
 	sent     bool
 	answered bool
 
+	asked time.Time // for Waiters; zero: they have been told, or will not be. Guarded by the lane's mutex.
 	began time.Time // before it was sent last
 	reply Reply     // when done is closed
 	err   error
@@ -105,6 +112,21 @@ func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {
 	c.reply, c.err = Reply{cmd, c.began}, err
 	close(c.done)
 	return true
+}
+
+// overdue tells those who wait for calls that were asked by then, and returns when the oldest of the others was.
+func overdue(all []*queuedCall, before time.Time) (oldest time.Time) {
+	for _, c := range all {
+		switch {
+		case c.asked.IsZero() || !c.waited || c.answered:
+		case !c.asked.After(before):
+			c.asked = time.Time{}
+			c.Waiters.Late()
+		case oldest.IsZero() || c.asked.Before(oldest):
+			oldest = c.asked
+		}
+	}
+	return oldest
 }
 
 // failed is the reply to a call that was not sent, or not answered.

@@ -124,6 +124,8 @@ func (p *calls) fail(err error) {
 	}
 }
 
+func (p *calls) overdue(before time.Time) time.Time { return overdue(p.all, before) }
+
 func (p *calls) late() {
 	for i, c := range p.all {
 		c.late(p.cmds[i], p.cmds[i].Err())

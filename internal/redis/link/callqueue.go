@@ -125,6 +125,15 @@ func (p *calls) begin(c *queuedCall) {
 	}
 }
 
+func (q *callQueue) overdue(before time.Time) (oldest time.Time) {
+	for _, waiting := range q.byRank {
+		if asked := overdue(waiting, before); !asked.IsZero() && (oldest.IsZero() || asked.Before(oldest)) {
+			oldest = asked
+		}
+	}
+	return oldest
+}
+
 func (q *callQueue) drain(everything bool) []parcel {
 	p := newCalls()
 	for rank := range q.byRank {

@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type queue interface {
 	// full reports whether a whole parcel waits already.
 	full() bool
 	empty() bool
+	overdue(before time.Time) (oldest time.Time)
 }
 
 // parcel is what one request to Redis carries.
@@ -41,6 +43,9 @@ type parcel interface {
 	fail(err error)
 	// late is called instead of deliver when it had failed before carry returned.
 	late()
+	// overdue tells those who asked by then that their answers are late, once. It returns when the oldest asked who will
+	// want to know later; zero: nobody will. It is called with the lane's mutex held.
+	overdue(before time.Time) (oldest time.Time)
 }
 
 // flight is a parcel in flight.
@@ -52,7 +57,8 @@ type flight struct {
 	sent      time.Time
 	slowAt    time.Time
 	deadline  time.Time
-	slow      bool // it has given its credit back
+	took      time.Duration // until there was an answer, or it was given up
+	slow      bool          // it has given its credit back
 	givenUp   bool
 	reprieves int
 }
@@ -193,10 +199,11 @@ func (l *lane) land(f *flight, err error) bool {
 	if f.givenUp {
 		return false
 	}
+	now := time.Now()
 	if err == nil {
-		now := time.Now()
 		l.trip.add(now, now.Sub(f.sent))
 	}
+	f.took = now.Sub(f.sent)
 	l.bytes += uint64(f.parcel.read())
 	l.landLocked(f)
 	return true
@@ -205,6 +212,9 @@ func (l *lane) land(f *flight, err error) bool {
 // report reports a parcel's outcome to the breaker. When that opens it, the queue is answered at once. The user's hook
 // may be called, so the caller holds no mutex, and no worker that others wait for is about to gather.
 func (l *lane) report(f *flight, err error) {
+	if !l.apart && (err == nil || errors.Is(err, ErrTimeout)) {
+		l.breaker.Took(f.took)
+	}
 	if f.asked {
 		f.permit.Done(err)
 	} else {

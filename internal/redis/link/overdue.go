@@ -29,6 +29,7 @@ func (l *lane) watchLocked(now, at time.Time) {
 func (l *lane) overdue() {
 	starved := yield.Starved()
 	now := time.Now()
+	lateAfter := l.lateAfter()
 	l.mu.Lock()
 	var lost []*flight
 	for _, f := range l.flying {
@@ -40,7 +41,7 @@ func (l *lane) overdue() {
 			f.reprieves++
 			f.deadline = now.Add(l.link.timeout / yield.Reprieves)
 		default:
-			f.givenUp = true
+			f.givenUp, f.took = true, now.Sub(f.sent)
 			l.trip.average(l.link.timeout)
 			lost = append(lost, f)
 		}
@@ -50,6 +51,13 @@ func (l *lane) overdue() {
 	l.alarmAt = time.Time{}
 	if next := l.nextLocked(); !next.IsZero() {
 		l.watchLocked(now, next)
+	}
+	switch {
+	case lateAfter == 0:
+	case starved:
+		l.watchLocked(now, now.Add(lateAfter)) // nobody is late yet
+	default:
+		l.tellLocked(now, lateAfter)
 	}
 	l.dispatchLocked()
 	l.mu.Unlock()
@@ -72,6 +80,36 @@ func (l *lane) nextLocked() (next time.Time) {
 		}
 	}
 	return next
+}
+
+// lateAfter is how long a request is kept waiting before it is late; 0: none is ever.
+func (l *lane) lateAfter() time.Duration {
+	if l.link.LateAfter == nil {
+		return 0
+	}
+	return l.link.LateAfter(l.breaker)
+}
+
+// asksLocked is the time, for a request that wants to know when its answer is late; zero: it will not be told.
+func (l *lane) asksLocked() (now time.Time) {
+	if lateAfter := l.lateAfter(); lateAfter > 0 {
+		now = time.Now()
+		l.watchLocked(now, now.Add(lateAfter))
+	}
+	return now
+}
+
+// tellLocked tells those whose answers are late, in the queue and in flight.
+func (l *lane) tellLocked(now time.Time, lateAfter time.Duration) {
+	oldest := l.queue.overdue(now.Add(-lateAfter))
+	for _, f := range l.flying {
+		if asked := f.parcel.overdue(now.Add(-lateAfter)); !asked.IsZero() && (oldest.IsZero() || asked.Before(oldest)) {
+			oldest = asked
+		}
+	}
+	if !oldest.IsZero() {
+		l.watchLocked(now, oldest.Add(lateAfter))
+	}
 }
 
 func (l *lane) stopAlarm() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/slab"
+	"github.com/cacheguard/go/internal/run/latch"
 )
 
 // maxReads is how many keys one parcel reads.
@@ -85,23 +86,42 @@ func (l *lane) joinLocked(ctx context.Context, key string, beside []string, room
 
 // Wait waits for the answer.
 func (r *Read) Wait(ctx context.Context) error {
-	if r.group == nil {
-		return nil
+	late, err := r.WaitLate(ctx)
+	if !late {
+		return err
 	}
+	if err := r.wait(ctx, r.group.answered.After()); err != nil {
+		return err
+	}
+	return r.group.end
+}
+
+// WaitLate is Wait until the answer is late. If it is, Wait follows.
+func (r *Read) WaitLate(ctx context.Context) (late bool, err error) {
+	if r.group == nil {
+		return false, nil
+	}
+	if err := r.wait(ctx, r.group.answered.Early()); err != nil {
+		return false, err
+	}
+	if r.group.answered.After() != nil {
+		return true, nil
+	}
+	return false, r.group.end
+}
+
+func (r *Read) wait(ctx context.Context, answered <-chan struct{}) error {
 	select {
-	case <-r.group.done: // as for other keys of a GetMany
+	case <-answered: // as for other keys of a GetMany
 	default:
 		select {
-		case <-r.group.done:
+		case <-answered:
 		case <-ctx.Done():
 			r.lane.mu.Lock()
 			r.waiting-- // 0, and not sent: it never will be
 			r.lane.mu.Unlock()
 			return ctx.Err()
 		}
-	}
-	if r.Err != nil && errors.Is(r.Err, ErrClosed) {
-		return ErrClosed
 	}
 	return nil
 }
@@ -115,7 +135,9 @@ type readQueue struct {
 
 func (q *readQueue) addLocked(ctx context.Context, l *lane, key string, room *slab.Slab[Read]) (read *Read) {
 	if n := len(q.groups); n == 0 || len(q.groups[n-1].all) >= maxReads {
-		g := &reads{lane: l, ctx: ctx, done: make(chan struct{})}
+		g := &reads{lane: l, ctx: ctx}
+		g.answered.Make()
+		g.asked = l.asksLocked()
 		g.all, g.beside.keys, read = g.room.all[:0], g.room.beside[:0], &g.room.first
 		q.groups = append(q.groups, g)
 	} else {
@@ -150,7 +172,7 @@ func (q *readQueue) take(urgentOnly bool, _ time.Duration, _ bool) parcel {
 		if g.all = kept; len(kept) > 0 {
 			return g
 		}
-		close(g.done)
+		g.answered.Done()
 	}
 	return nil
 }
@@ -177,15 +199,27 @@ func (q *readQueue) drain(bool) (all []parcel) {
 	return all
 }
 
+// overdue tells the readers of those groups that wait.
+func (q *readQueue) overdue(before time.Time) (oldest time.Time) {
+	for _, g := range q.groups {
+		if oldest = g.overdue(before); !oldest.IsZero() {
+			break // the next ones are younger
+		}
+	}
+	return oldest
+}
+
 // reads are a parcel of reads.
 type reads struct {
-	lane    *lane
-	ctx     context.Context //nolint:containedctx // values only
-	all     []*Read
-	replies replies // of all, and then of what is beside them
-	beside  beside
-	done    chan struct{} // closed when the reads are answered
-	room    struct {      // of the only read, mostly
+	lane     *lane
+	ctx      context.Context //nolint:containedctx // values only
+	all      []*Read
+	replies  replies // of all, and then of what is beside them
+	beside   beside
+	asked    time.Time   // the first of them; zero: they are never late, or are so already. Guarded by the lane's mutex.
+	answered latch.Latch // done when the reads are answered
+	end      error       // ErrClosed: that is the answer
+	room     struct {    // of the only read, mostly
 		first  Read
 		all    [1]*Read
 		answer [1]answer
@@ -220,20 +254,31 @@ func (g *reads) read() (n int) {
 	return n
 }
 
+func (g *reads) overdue(before time.Time) (oldest time.Time) {
+	if !g.asked.IsZero() && !g.asked.After(before) {
+		g.asked = time.Time{}
+		g.answered.Late()
+	}
+	return g.asked
+}
+
 func (g *reads) deliver() {
 	for i, read := range g.all {
 		a := g.replies.of(i)
 		read.Raw, read.Err = a.raw, a.err
 	}
 	g.beside.replies, g.beside.first = g.replies, len(g.all)
-	close(g.done)
+	g.answered.Done()
 }
 
 func (g *reads) fail(err error) {
 	for _, read := range g.all {
 		read.Err = err
 	}
-	close(g.done)
+	if errors.Is(err, ErrClosed) {
+		g.end = ErrClosed
+	}
+	g.answered.Done()
 }
 
 // leave gives the mutex of a lane back, if there is one, and has what was queued sent.

@@ -12,6 +12,9 @@ var (
 	ErrLeaseLost   = errors.New("lease lost")
 	ErrRevoked     = errors.New("lease revoked")
 	ErrLockClosed  = errors.New("locker is closed")
+
+	ErrNilLocker = errors.New("locker is nil (did New return an error?)")
+	ErrNilLease  = errors.New("lease is nil (did Lock return an error?)")
 )
 
 // LockErrors makes the errors of a package of locks.
@@ -29,6 +32,17 @@ func (e LockErrors) Name(name string, most int) error {
 		return fmt.Errorf("%s: name %.40q… has %d bytes, more than %d", e.Package, name, len(name), most)
 	}
 	return nil
+}
+
+// NilLocker is the error of a call on a nil Locker.
+func (e LockErrors) NilLocker() error { return fmt.Errorf("%s: %w", e.Package, ErrNilLocker) }
+
+// NilLease is the error of a call on a nil lease.
+func (e LockErrors) NilLease() error { return fmt.Errorf("%s: %w", e.Package, ErrNilLease) }
+
+// NothingToDo is the error of a call that was given no function to run under the lock.
+func (e LockErrors) NothingToDo(name string) error {
+	return fmt.Errorf("%s: do %q: f is nil", e.Package, name)
 }
 
 // Begin begins a call on the lock of the name, which is on Redis. Each nil is followed by one life.Done.

@@ -39,13 +39,14 @@ type Troubles struct {
 	Deaf      time.Duration // messages do not arrive
 	Saturated time.Duration // loads wait for MaxLoads
 	Bypassed  time.Duration // the cache is turned off
+	Slow      time.Duration // Redis takes longer than the loads that it saves
 
 	Refused   time.Time // when Redis last answered with an error; zero: never
 	RefusedAs string    // the operation, and what Redis said
 }
 
 // causes are the names of troubles that bring others with them, the first of all first.
-var causes = []string{"outage", "refused", "owing"}
+var causes = []string{"outage", "refused", "slow", "owing"}
 
 // ByCause orders the names of troubles: causes before what follows from them, and the rest by name.
 func ByCause(a, b string) int {

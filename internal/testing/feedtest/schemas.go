@@ -20,6 +20,12 @@ type Schemas struct {
 	Exec func(sql string) error // a transaction, which may fail
 	Keys func(query string) ([]string, error)
 	Open func(tables []cdc.Table) (Feed, error)
+
+	// Mistake changes the keys that a feed sees, to show that this is found.
+	Mistake func(key string) string
+
+	planted                 bool // such a Mistake
+	compared, whole, faults int  // keys that were as they should be, whose kinds were invalidated whole, and others
 }
 
 // Drawn is a table with the columns id, which its rows get by themselves, n, and k, the key.
@@ -59,14 +65,14 @@ func (s *seen) forget() {
 	s.keys, s.whole = make(map[string]bool), 0
 }
 
-// has reports whether a key was seen, or everything was invalidated.
-func (s *seen) has(key string) bool {
+// has reports whether a key was seen, and whether everything was invalidated.
+func (s *seen) has(key string) (seen, whole bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.whole > 0 || s.keys[key]
+	return s.keys[key], s.whole > 0
 }
 
-func (s *seen) table(d Drawn) cdc.Table {
+func (s *seen) table(d Drawn, mistake func(string) string) cdc.Table {
 	return cdc.Table{Name: d.Name, Kinds: []cdc.Kind{s}, Changed: func(c cdc.Change) cacheguard.Changes {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -75,7 +81,7 @@ func (s *seen) table(d Drawn) cdc.Table {
 				continue
 			}
 			if v, err := row.Value("k"); err == nil && v != nil { // the feed has the error
-				s.keys[d.Go(v)] = true
+				s.keys[mistake(d.Go(v))] = true
 			}
 		}
 		return cacheguard.Changes{}
@@ -90,11 +96,18 @@ const (
 // Run draws so many schemas.
 func (s *Schemas) Run(rounds int) {
 	s.Helper()
+	if s.planted = s.Mistake != nil; !s.planted {
+		s.Mistake = func(key string) string { return key }
+	}
 	for round := range rounds {
 		s.round(rand.New(rand.NewPCG(uint64(round), 7)), round)
 		if s.Failed() {
 			return
 		}
+	}
+	s.Logf("%d keys were seen, and those of %d were invalidated whole", s.compared, s.whole)
+	if s.compared == 0 && !s.planted || s.planted && s.faults == 0 {
+		s.Errorf("%d faults were found", s.faults)
 	}
 }
 
@@ -112,7 +125,7 @@ func (s *Schemas) round(r *rand.Rand, round int) {
 		}
 		one := &seen{guard: s.Guard}
 		one.forget()
-		drawn, all, tables = append(drawn, d), append(all, one), append(tables, one.table(d))
+		drawn, all, tables = append(drawn, d), append(all, one), append(tables, one.table(d, s.Mistake))
 	}
 	f, err := s.Open(tables)
 	if err != nil {
@@ -137,7 +150,15 @@ func (s *Schemas) round(r *rand.Rand, round int) {
 		s.CatchUpInTheEnd(f)
 		for i, d := range drawn {
 			for key := range keys[i] {
-				if !all[i].has(key) {
+				seen, whole := all[i].has(key)
+				switch {
+				case seen:
+					s.compared++
+				case whole:
+					s.whole++
+				case s.planted:
+					s.faults++
+				default:
 					s.Errorf("round %d, step %d: table %s (%s): key %q was not seen, after %s", round, step, d.Name, d.Make[0], key, said[i])
 				}
 			}

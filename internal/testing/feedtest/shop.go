@@ -5,6 +5,7 @@ package feedtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -120,6 +121,33 @@ func Run[F Feed](s *Shop, f F, err error) (running F, stop func()) {
 	})
 	s.Cleanup(stop)
 	return f, stop
+}
+
+// Many runs the feeds of many services on one database, which has the product 1, whose name is one. write makes it uno.
+func Many(s *Shop, table string, open func(name string, guard *cacheguard.Guard, table cdc.Table) (Feed, error), write func()) {
+	s.Helper()
+	const services = 12
+	var feeds [services]Feed
+	var caches [services]*cacheguard.Cache[int64, string]
+	for i := range services {
+		name := fmt.Sprintf("service_%d", i)
+		guard, products := NewCache(s, s.Client, name, s.NotFound, s.Load)
+		f, err := open(name, guard, ByID(table, products))
+		feeds[i], _ = Run(s, f, err)
+		caches[i] = products
+	}
+	read := func(want string) {
+		s.Helper()
+		for i, products := range caches {
+			s.CatchUp(feeds[i])
+			if got, err := products.Get(s.Context(), 1); err != nil || got != want {
+				s.Errorf("service %d has %q (%v), want %q", i, got, err, want)
+			}
+		}
+	}
+	read("one")
+	write()
+	read("uno")
 }
 
 // CatchUp returns when the feed has caught up.

@@ -75,6 +75,9 @@ type Kind struct {
 	// Start starts servers of the test's own.
 	Start func(tb testing.TB) Server
 
+	// Light says that a few servers more cost little.
+	Light bool
+
 	// Open makes a Locker with a client of its own, and closes both when tb ends. Children call it too.
 	Open func(tb testing.TB, addr string, cfg Config) Locks
 

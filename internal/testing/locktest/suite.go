@@ -9,42 +9,58 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// Run runs the suite. Tests that disturb a server have one of their own.
+// sharing are tests that leave their server as it is.
+var sharing = map[string]func(*bench){
+	"a lock has one holder": oneHolder,
+	"a name that a lock cannot have is refused and costs nobody a lock":                  names,
+	"Do unlocks and hooks hear of it":                                                    doUnlocks,
+	"a wait that ends leaves nothing behind":                                             givingUp,
+	"a wait that ends as the lock is granted leaves nothing behind":                      givingUpLate,
+	"Close ends leases and waits and frees the locks":                                    closing,
+	"waiters get the lock one after the other in their order":                            inOrder,
+	"the lock of a killed holder passes on with a larger fence":                          killedHolder,
+	"the lock of a holder that runs out of memory passes on with a larger fence":         exhaustedHolder,
+	"a killed waiter holds nobody up":                                                    killedWaiter,
+	"a frozen holder has lost its lease when it goes on":                                 frozenHolder,
+	"a lock whose connection was cut is free when its holder does not trust it any more": cutConnection,
+	"no two hold the lock while processes are killed and frozen":                         storm,
+	"a holder that the network cuts off has lost its lease before the next one has it":   cutOff,
+	"an unlock that the network holds up does not free the lock of the next one":         heldUpUnlock,
+	"a waiter that the network cuts off does not take the lock of the next one":          cutOffWaiter,
+	"a lease lives on when its holder is cut off from one member":                        cutOffFromOne,
+	"a lease lives on when its holder's connections break":                               brokenConnections,
+}
+
+// disturbing are tests that need a server each.
+var disturbing = map[string]func(*bench){
+	"a lease ends in time when the server is frozen":                frozenServer,
+	"the error of a request without an answer says what and when":   silentServer,
+	"fences grow and no two hold the lock when the server restarts": restartedServer,
+	"one server forgets the lock when its disk is lost":             lostDisk,
+}
+
+// Run runs the suite in parts that have servers of their own. If those are light, the parts run at once.
 func Run(t *testing.T, kind Kind) {
-	shared := kind.Start(t)
-	for name, test := range map[string]func(*bench){
-		"a lock has one holder": oneHolder,
-		"a name that a lock cannot have is refused and costs nobody a lock":                  names,
-		"Do unlocks and hooks hear of it":                                                    doUnlocks,
-		"a wait that ends leaves nothing behind":                                             givingUp,
-		"a wait that ends as the lock is granted leaves nothing behind":                      givingUpLate,
-		"Close ends leases and waits and frees the locks":                                    closing,
-		"waiters get the lock one after the other in their order":                            inOrder,
-		"the lock of a killed holder passes on with a larger fence":                          killedHolder,
-		"the lock of a holder that runs out of memory passes on with a larger fence":         exhaustedHolder,
-		"a killed waiter holds nobody up":                                                    killedWaiter,
-		"a frozen holder has lost its lease when it goes on":                                 frozenHolder,
-		"a lock whose connection was cut is free when its holder does not trust it any more": cutConnection,
-		"no two hold the lock while processes are killed and frozen":                         storm,
-		"a holder that the network cuts off has lost its lease before the next one has it":   cutOff,
-		"an unlock that the network holds up does not free the lock of the next one":         heldUpUnlock,
-		"a waiter that the network cuts off does not take the lock of the next one":          cutOffWaiter,
-		"a lease lives on when its holder is cut off from one member":                        cutOffFromOne,
-		"a lease lives on when its holder's connections break":                               brokenConnections,
-	} {
-		t.Run(name, func(t *testing.T) { test(newBench(t, kind, shared)) })
+	part := func(name string, run func(t *testing.T)) {
+		t.Run(name, func(t *testing.T) {
+			if kind.Light {
+				t.Parallel()
+			}
+			run(t)
+		})
 	}
-	for name, test := range map[string]func(*bench){
-		"a lease ends in time when the server is frozen":                frozenServer,
-		"the error of a request without an answer says what and when":   silentServer,
-		"fences grow and no two hold the lock when the server restarts": restartedServer,
-		"one server forgets the lock when its disk is lost":             lostDisk,
-	} {
-		t.Run(name, func(t *testing.T) { test(newBench(t, kind, kind.Start(t))) })
+	inTurn := func(tests map[string]func(*bench)) func(t *testing.T) {
+		return func(t *testing.T) {
+			server := kind.Start(t)
+			for name, test := range tests {
+				t.Run(name, func(t *testing.T) { test(newBench(t, kind, server)) })
+			}
+		}
 	}
-	clocked := kind.Start(t)
-	for name, test := range clockTests {
-		t.Run(name, func(t *testing.T) { test(newBench(t, kind, clocked)) })
+	part("on one server", inTurn(sharing))
+	part("while its clock is set", inTurn(clockTests))
+	for name, test := range disturbing {
+		part(name, func(t *testing.T) { test(newBench(t, kind, kind.Start(t))) })
 	}
 }
 

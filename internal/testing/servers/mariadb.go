@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 )
@@ -14,6 +15,9 @@ type MariaDB struct {
 
 	// Socket is where it listens. The user root has no password.
 	Socket string
+
+	// Next are further arguments of the next start.
+	Next []string
 
 	create func() // its data
 	data   string
@@ -53,7 +57,7 @@ func StartMariaDB(tb testing.TB, ready func(socket string) bool, settings ...str
 			args := []string{"--no-defaults", "--datadir=" + data, "--socket=" + m.Socket, "--skip-networking",
 				"--pid-file=" + filepath.Join(dir, "pid"), "--tmpdir=" + dir, "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M",
 				"--performance-schema=OFF"}
-			cmd := exec.Command(mariadbd, append(args, settings...)...)
+			cmd := exec.Command(mariadbd, slices.Concat(args, settings, m.Next)...)
 			cmd.Dir, cmd.SysProcAttr = dir, unprivileged(tb, dir)
 			return cmd
 		},

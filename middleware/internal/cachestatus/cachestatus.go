@@ -81,17 +81,11 @@ func seconds(d time.Duration) int64 {
 
 // Key is the parameter that names the page: a String of Structured Fields, without the characters that no String may have.
 func Key(key string) string {
-	var b strings.Builder
-	b.WriteString(`; key="`)
-	for i := range len(key) {
-		switch c := key[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c >= ' ' && c < 127:
-			b.WriteByte(c)
+	key = strings.Map(func(c rune) rune {
+		if c < ' ' || c > '~' {
+			return -1
 		}
-	}
-	b.WriteByte('"')
-	return b.String()
+		return c
+	}, key)
+	return `; key="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/dunglas/httpsfv"
 
@@ -158,8 +160,8 @@ const (
 	bySearch = ":search"
 )
 
-// Path is a location without its query; empty if that is not to be remembered.
-func Path(location string) string {
+// pathOf is a location without its query; empty if that is not to be remembered.
+func pathOf(location string) string {
 	path, _, _ := strings.Cut(location, "?")
 	if len(path) > maxLocation/2 || strings.Contains(path, Separator) {
 		return ""
@@ -175,4 +177,49 @@ func (n *Namer) Searched(r *http.Request, s *Search) (key, location string, sele
 	p.query = searched
 	location = p.location()
 	return n.PageKey(location), location, selects
+}
+
+// Searches remembers what the responses of paths said last, in a bounded memory.
+type Searches struct {
+	any        atomic.Bool
+	mu         sync.Mutex
+	young, old map[string]*Search // by path
+}
+
+// maxSearches is how many paths are remembered, in each of two generations.
+const maxSearches = 1 << 12
+
+// Any reports whether a response has said anything.
+func (s *Searches) Any() bool { return s.any.Load() }
+
+// Of is what the responses of the location's path said; nil: nothing.
+func (s *Searches) Of(location string) *Search {
+	path := pathOf(location)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if said, found := s.young[path]; found {
+		return said
+	}
+	return s.old[path]
+}
+
+// Learn notes what a response at the location said, and reports whether it will be known; nil: nothing.
+func (s *Searches) Learn(location string, said *Search) bool {
+	path := pathOf(location)
+	if path == "" || said == nil && !s.any.Load() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if said == nil {
+		delete(s.young, path)
+		delete(s.old, path)
+		return false
+	}
+	if s.young == nil || len(s.young) >= maxSearches {
+		s.young, s.old = make(map[string]*Search), s.young
+	}
+	s.young[path] = said
+	s.any.Store(true)
+	return true
 }

@@ -2,6 +2,7 @@ package canonical
 
 import (
 	"net/http"
+	"strconv"
 	"testing"
 
 	"github.com/cacheguard/go/internal/testing/expect"
@@ -94,4 +95,20 @@ func TestQueriesThatDifferInNothingThatMattersAreOne(t *testing.T) {
 		s := SearchOf(http.Header{"No-Vary-Search": {c.field}})
 		expect.Equal(t, c.section+": "+c.field+": "+c.a+" and "+c.b, s.Normal(c.a) == s.Normal(c.b), c.same)
 	}
+}
+
+func TestWhatPathsSaidIsForgottenInTheEnd(t *testing.T) {
+	t.Parallel()
+	said := SearchOf(http.Header{noVarySearch: {"params"}})
+	var s Searches
+	expect.Equal(t, "nothing is known of nothing", s.Learn("/a", nil) || s.Any(), false)
+	expect.Equal(t, "known", s.Learn("/a?b", said) && s.Any() && s.Of("/a?c") == said, true)
+	for i := range 3 * maxSearches {
+		s.Learn(strconv.Itoa(i), said)
+	}
+	expect.Equal(t, "bounded", len(s.young)+len(s.old) <= 2*maxSearches, true)
+	expect.Equal(t, "forgotten", s.Of("/a") == nil, true)
+	s.Learn("/b", said)
+	s.Learn("/b", nil)
+	expect.Equal(t, "no longer said", s.Of("/b") == nil, true)
 }

@@ -23,6 +23,9 @@ func (n *Namer) Selection(r *http.Request, fields []string, unnamed []record.Pai
 // Selects reports whether a request selects the record: both agree on all fields that the response depends on, among them those that a Vary
 // in front of the request names, and on what no Vary names.
 func (n *Namer) Selects(rec *record.Record, r *http.Request, unnamed []record.Pair, named []string) bool {
+	if rec.IsGuess() && len(r.Header["Cookie"]) > 0 {
+		return false
+	}
 	matched := 0
 	for _, name := range named {
 		if !slices.ContainsFunc(rec.Vary, func(p record.Pair) bool { return p.Name == name }) {

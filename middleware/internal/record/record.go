@@ -91,6 +91,9 @@ func (e *Record) IsOf(raw []byte) bool {
 // IsResponse reports whether the record has a response to send.
 func (e *Record) IsResponse() bool { return e.Kind == Stored || e.Kind == Sliced }
 
+// IsGuess reports whether nothing says that the response is the same for everybody, nor how long it is fresh.
+func (e *Record) IsGuess() bool { return !e.Terms.Explicit && !e.Terms.Shared && e.Terms.Lifetime > 0 }
+
 // Age is current_age of RFC 9111 section 4.2.3.
 func (e *Record) Age(now time.Time) time.Duration {
 	return Plus(max(0, e.Terms.Age), max(0, now.Sub(e.Received)))

@@ -16,15 +16,18 @@ const MaxTags = 128
 // maxHeuristic bounds heuristic lifetimes (RFC 9111 section 4.2.2).
 const maxHeuristic = 24 * time.Hour
 
-// LongestError is how long most errors are kept at most if StoreErrors says nothing.
+// defaultShare is Heuristic where a response, or its status, leaves no doubt that everybody may have it.
+const defaultShare = 0.1
+
+// LongestError is how long most errors are kept at most if StoreErrors says nothing, and what is fresh by defaultShare.
 const LongestError = 10 * time.Second
 
 // Settings decide what may be stored, and for how long. The Config of package middleware documents them.
 type Settings struct {
 	DefaultTTL, KeepFor, StaleIfError time.Duration
-	StaleWhile                        time.Duration // stale-while-revalidate of responses that are fresh when they come
-	Grace                             time.Duration // StaleIfError of responses that are fresh when they come
-	Heuristic                         float64
+	StaleWhile                        time.Duration         // stale-while-revalidate of responses that are fresh when they come
+	Grace                             time.Duration         // StaleIfError of responses that are fresh when they come
+	Heuristic                         float64               // 0: see defaultShare
 	StatusTTL                         map[int]time.Duration // instead of DefaultTTL
 	StoreErrors                       map[int]time.Duration // which, and for how long at most; nil: see LongestError
 	StoreSetCookie                    bool
@@ -156,11 +159,26 @@ func (s *Settings) implied(r *http.Request, a Reply, d *Directives) time.Duratio
 		return s.DefaultTTL
 	}
 	modified, ok := date(a.Header, "Last-Modified")
-	if s.Heuristic <= 0 || !ok || !modified.Before(a.Received) {
+	share, longest := s.Heuristic, maxHeuristic
+	if share == 0 && (d.Public || fixed[a.Status] && !namesMethod(r.Header)) {
+		share, longest = defaultShare, LongestError
+	}
+	if share <= 0 || !ok || !modified.Before(a.Received) {
 		return 0
 	}
 	known := min(a.Received.Sub(modified), Longest) // so that the product is a duration
-	return min(time.Duration(s.Heuristic*float64(known)), maxHeuristic)
+	return min(time.Duration(share*float64(known)), longest)
+}
+
+// namesMethod reports whether a field of a request is the name of a method: a framework may take the request for one with that method, and
+// refuse it.
+func namesMethod(h http.Header) bool {
+	for _, lines := range h {
+		if slices.ContainsFunc(lines, func(line string) bool { return methods[strings.ToUpper(strings.Trim(line, " \t"))] }) {
+			return true
+		}
+	}
+	return false
 }
 
 // credentials reports whether a request identifies its user.

@@ -15,68 +15,33 @@ func date(h http.Header, field string) (time.Time, bool) {
 	return ParseDate(lines[0], time.Now())
 }
 
-// The three formats of HTTP dates (RFC 9110 section 5.6.7). In a shape, a is a letter, 0 a digit, _ a digit or a space, and
-// anything else itself: time.Parse alone takes two spaces for one, and one digit for two.
-var dateFormats = []struct{ shape, layout string }{
-	{"aaa, 00 aaa 0000 00:00:00 aaa", http.TimeFormat},
-	{"*, 00-aaa-00 00:00:00 aaa", "Monday, 02-Jan-06 15:04:05 GMT"},
-	{"aaa aaa _0 00:00:00 0000", time.ANSIC},
-}
+// rfc850 is the one of the three formats of HTTP dates (RFC 9110 section 5.6.7) that has a year of two digits.
+const rfc850 = "Monday, 02-Jan-06 15:04:05 GMT"
 
 // ParseDate parses an HTTP date, in upper or lower case (RFC 9111 section 4.2). A two-digit year that would be more than 50 years in the
-// future is in the past.
+// future is in the past. The day of the week does not count.
 func ParseDate(s string, now time.Time) (time.Time, bool) {
 	if len(s) > 40 {
 		return time.Time{}, false
 	}
-	for i, f := range dateFormats {
-		if !shaped(s, f.shape) {
+	s = strings.ToUpper(s)
+	for _, layout := range []string{http.TimeFormat, rfc850, time.ANSIC} {
+		t, err := time.Parse(layout, s)
+		if err != nil || afterDay(t.Format(layout)) != afterDay(s) { // time.Parse takes two spaces for one, and one digit for two
 			continue
 		}
-		zone := strings.LastIndexByte(s, ' ') + 1
-		if i < 2 && strings.EqualFold(s[zone:], "GMT") {
-			s = s[:zone] + "GMT"
-		}
-		t, err := time.Parse(f.layout, s)
-		if err == nil && i == 1 {
+		if layout == rfc850 {
 			t = t.AddDate(now.Year()/100*100-t.Year()/100*100, 0, 0)
 			if t.After(now.AddDate(50, 0, 0)) {
 				t = t.AddDate(-100, 0, 0)
 			}
 		}
-		return t, err == nil
+		return t, true
 	}
 	return time.Time{}, false
 }
 
-// shaped reports whether s has the shape. A star at its beginning is a word.
-func shaped(s, shape string) bool {
-	if rest, ok := strings.CutPrefix(shape, "*"); ok {
-		shape, s = rest, strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-	}
-	if len(s) != len(shape) {
-		return false
-	}
-	for i := range len(s) {
-		digit, letter := '0' <= s[i] && s[i] <= '9', 'a' <= s[i]|0x20 && s[i]|0x20 <= 'z'
-		switch shape[i] {
-		case 'a':
-			if !letter {
-				return false
-			}
-		case '0':
-			if !digit {
-				return false
-			}
-		case '_':
-			if !digit && s[i] != ' ' {
-				return false
-			}
-		default:
-			if s[i] != shape[i] {
-				return false
-			}
-		}
-	}
-	return true
+func afterDay(date string) string {
+	_, rest, _ := strings.Cut(date, " ")
+	return strings.ToUpper(rest)
 }

@@ -34,10 +34,17 @@ type Seconds struct {
 // Parse parses the lines of a Cache-Control field. Contradictory or unparsable directives make it malformed. A line that does not consist
 // of directives ("private; max-age=60") also makes it private, as the rest of the line may forbid storing. So does a field that is too
 // long.
-func Parse(lines []string) (d Directives) {
-	if IsLong(lines) {
+func Parse(lines []string) Directives {
+	switch {
+	case len(lines) == 0:
+		return Directives{} // most requests have none, and nothing is allocated for them
+	case IsLong(lines):
 		return Directives{Malformed: true, Private: true}
 	}
+	return parse(lines)
+}
+
+func parse(lines []string) (d Directives) {
 	for _, line := range lines {
 		for rest := line; rest != ""; {
 			var name, arg string
@@ -108,6 +115,11 @@ func IsTokenChar(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
+// IsToken reports whether s has no other characters.
+func IsToken(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c > 127 || !IsTokenChar(byte(c)) })
+}
+
 // set sets one directive. Unknown directives are ignored (RFC 9111 section 5.2.3).
 func (d *Directives) set(name, arg string) {
 	arg, hasArg := strings.CutPrefix(arg, "=")
@@ -123,47 +135,32 @@ func (d *Directives) set(name, arg string) {
 		}
 		d.seconds(&d.MaxStale, arg)
 	default:
-		if flag := d.flag(name); flag != nil {
-			*flag = true
-		} else if field := d.delta(name); field != nil {
-			d.seconds(field, arg)
+		if flag := flags[name]; flag != nil {
+			*flag(d) = true
+		} else if field := deltas[name]; field != nil {
+			d.seconds(field(d), arg)
 		}
 	}
 }
 
-func (d *Directives) flag(name string) *bool {
-	switch name {
-	case "no-store":
-		return &d.NoStore
-	case "only-if-cached":
-		return &d.OnlyIfCached
-	case "public":
-		return &d.Public
-	case "must-revalidate":
-		return &d.MustRevalidate
-	case "proxy-revalidate":
-		return &d.ProxyRevalidate
-	case "must-understand":
-		return &d.MustUnderstand
+// flags and deltas are where directives without and with a number are kept.
+var (
+	flags = map[string]func(*Directives) *bool{
+		"no-store":         func(d *Directives) *bool { return &d.NoStore },
+		"only-if-cached":   func(d *Directives) *bool { return &d.OnlyIfCached },
+		"public":           func(d *Directives) *bool { return &d.Public },
+		"must-revalidate":  func(d *Directives) *bool { return &d.MustRevalidate },
+		"proxy-revalidate": func(d *Directives) *bool { return &d.ProxyRevalidate },
+		"must-understand":  func(d *Directives) *bool { return &d.MustUnderstand },
 	}
-	return nil
-}
-
-func (d *Directives) delta(name string) *Seconds {
-	switch name {
-	case "max-age":
-		return &d.MaxAge
-	case "s-maxage":
-		return &d.SMaxAge
-	case "min-fresh":
-		return &d.MinFresh
-	case "stale-while-revalidate":
-		return &d.StaleWhileRevalidate
-	case "stale-if-error":
-		return &d.StaleIfError
+	deltas = map[string]func(*Directives) *Seconds{
+		"max-age":                func(d *Directives) *Seconds { return &d.MaxAge },
+		"s-maxage":               func(d *Directives) *Seconds { return &d.SMaxAge },
+		"min-fresh":              func(d *Directives) *Seconds { return &d.MinFresh },
+		"stale-while-revalidate": func(d *Directives) *Seconds { return &d.StaleWhileRevalidate },
+		"stale-if-error":         func(d *Directives) *Seconds { return &d.StaleIfError },
 	}
-	return nil
-}
+)
 
 // limit sets no-cache or private: for the whole response, or for the listed fields.
 func (d *Directives) limit(whole *bool, fields string, hasFields bool) {
@@ -232,9 +229,9 @@ func (d *Directives) setItem(name string, value any) {
 		d.set(name, "")
 	case isString && (name == "no-cache" || name == "private"):
 		d.set(name, "="+listed)
-	case isBool && d.flag(name) != nil:
-		*d.flag(name) = yes
-	case isInt && n >= 0 && d.delta(name) != nil:
-		*d.delta(name) = Seconds{min(time.Duration(min(n, int64(Longest/time.Second)))*time.Second, Longest), true}
+	case isBool && flags[name] != nil:
+		*flags[name](d) = yes
+	case isInt && n >= 0 && deltas[name] != nil:
+		*deltas[name](d) = Seconds{min(time.Duration(min(n, int64(Longest/time.Second)))*time.Second, Longest), true}
 	}
 }

@@ -49,13 +49,11 @@ local function take(generation, dead)
   return {'lease', generation, dead and 1 or 0, usable and 1 or 0}
 end
 
--- Makes the holder, or the writer, notify the caller's inbox at its end. Returns 1 if it will.
+-- Makes the holder, or the writer, notify the caller's inbox at its end. Returns 1 if it will. A caller without an inbox will ask again.
 local function register(key)
-  if ARGV[4] == '' then
-    return 0
-  end
-  local reply = redis.pcall('HSET', key, 'inbox:' .. ARGV[4], 1)
-  return type(reply) == 'number' and 1 or 0 -- not when out of memory
+  local inbox = ARGV[4] ~= '' and 'inbox:' .. ARGV[4]
+  local reply = redis.pcall('HSET', key, inbox or 'polled', 1)
+  return inbox and type(reply) == 'number' and 1 or 0 -- not when out of memory
 end
 
 local beside = value and there - 1 or there -- lease, intent, intents of transactions

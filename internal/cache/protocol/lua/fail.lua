@@ -1,6 +1,7 @@
 -- Ends a lease whose load failed, remembers the failure for a moment, and wakes those that wait.
 -- KEYS: lease, text of its failure
--- ARGV: token, error, first delay in ms, longest delay in ms, jitter (the share of the delay to take, 0 to 1)
+-- ARGV: token, error, first delay in ms, longest delay in ms, jitter (the share of the delay to take, 0 to 1), ms in which whoever waits
+--       without messages asks again
 -- Returns 1, or 0 if the token does not hold the lease.
 -- Safe to run twice: the first run removes the token.
 local lease, inboxes = read_lease(KEYS[1])
@@ -10,7 +11,10 @@ end
 
 local failures = tonumber(lease.failures or 0)
 local delay = math.ceil(math.min(tonumber(ARGV[4]), ARGV[3] * 2 ^ failures) * ARGV[5])
-redis.call('HDEL', KEYS[1], 'token', 'error')
+if lease.polled then
+  delay = math.max(delay, ARGV[6]) -- else each that asks again finds nothing, and loads
+end
+redis.call('HDEL', KEYS[1], 'token', 'error', 'polled')
 for _, inbox in ipairs(inboxes) do
   redis.call('HDEL', KEYS[1], 'inbox:' .. inbox)
 end

@@ -11,6 +11,7 @@
 --   holder      when the token acquired it, by the server's clock in ms, and on which instance
 --   failures, failed   how often in a row loads failed, and the token of the last one that did
 --   inbox:ADDRESS   one field per process that waits
+--   polled      there, if a process waits that gets no messages and asks again
 --   until       there, if intents stood on the key at some time since the generation was made; see until.lua
 -- The text of a failure is a string beside it, at LEASE:error, until the deadline: errors may name what is not to stay in Redis.
 --

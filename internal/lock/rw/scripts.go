@@ -1,6 +1,6 @@
-// Package rwscripts has the scripts of package rwlock. The updates of a Guard take a lock and give it up in one step with what they do beside
-// it (package protocol), so these scripts are made of the same parts.
-package rwscripts
+// Package rw has the locks of package rwlock, which the updates of a Guard take too. They take a lock and give it up in one step with what they do
+// beside it (package protocol), so those scripts are made of the same parts as these.
+package rw
 
 import (
 	"embed"

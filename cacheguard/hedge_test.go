@@ -1,0 +1,252 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// soon is a HedgeAfter that tests reach, and a Redis that answers does not, on a busy machine either.
+const soon = brisk
+
+var errBroken = errors.New("broken")
+
+func TestGetThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	expect.Equal(t, "at first", mustGet(t, f.guards[1], "k", returns("stored")), "stored")
+	rule := proxy.On(reading, redistest.HoldReply)
+	defer rule.Remove()
+	expect.Equal(t, "while the reply is held", mustGet(t, f.guards[0], "k", returns("loaded")), "loaded")
+	s := f.guards[0].Stats()
+	expect.Equal(t, "hedged", s.Hedged, 1)
+	expect.Equal(t, "won", s.HedgesWon, 1)
+	rule.Remove()
+	expect.Equal(t, "what the load stored", mustGet(t, f.guards[1], "k", unwanted[string](t)), "stored")
+}
+
+func TestLoadBesideAnAcquireIsDoneAgainUnderTheLeaseAndStored(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	rule := proxy.On(scriptOf("acquire"), redistest.Hold).Times(1)
+	defer rule.Remove()
+	key := ""
+	for i := 0; rule.Count() == 0; i++ { // a read that is late is hedged, and there is no acquire
+		key = strconv.Itoa(i)
+		expect.Equal(t, "while the lease is awaited", mustGet(t, f.guards[0], key, returns("loaded")), "loaded")
+	}
+	expect.Equal(t, "stored without proof", f.exists(f.value(key)), false)
+	rule.Remove()
+	redistest.Await(t, "what is loaded again is stored", func() bool { return f.exists(f.value(key)) })
+}
+
+// The load reads before the write, and Redis' replies are late: the answer is for nobody who asks after the Invalidate.
+func TestHedgeThatOvertakesAnInvalidateIsStoredNowhereAndAnswersNobodyLater(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	rule := proxy.On(reading, redistest.HoldReply)
+	defer rule.Remove()
+	var loads atomic.Int64
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	load := func(context.Context) (string, error) {
+		if loads.Add(1) == 1 {
+			close(begun)
+			<-goOn
+			return "old", nil
+		}
+		return "new", nil
+	}
+	early := async(f.guards[0], "k", load)
+	<-begun
+	if err := f.guards[1].Invalidate(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+	late := async(f.guards[0], "k", load)
+	redistest.Await(t, "the later Get has joined the load", func() bool {
+		return f.guards[0].Stats().Waiting == 2
+	})
+	close(goOn)
+	want(t, early, "old")
+	rule.Remove()
+	want(t, late, "new")
+	expect.Equal(t, "elsewhere", mustGet(t, f.guards[1], "k", returns("new")), "new")
+}
+
+func TestHedgeThatFailsAnswersNobody(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	mustGet(t, f.guards[1], "k", returns("stored"))
+	rule := proxy.On(reading, redistest.HoldReply)
+	failed := make(chan struct{})
+	var loads atomic.Int64
+	got := async(f.guards[0], "k", func(context.Context) (string, error) {
+		if loads.Add(1) == 1 {
+			defer close(failed)
+		}
+		return "", errBroken
+	})
+	<-failed
+	rule.Remove()
+	want(t, got, "stored")
+	expect.Equal(t, "loads", loads.Load(), 1)
+}
+
+func TestHedgeTakesOnlyASlotThatNoOtherLoadNeeds(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{HedgeAfter: soon, MaxLoads: 1})
+	mustGet(t, f.guards[1], "k", returns("stored"))
+	limits := f.guards[0].loaders.limits
+	other := limits.Try(t.Context(), limit.Need{})
+	rule := proxy.On(reading, redistest.HoldReply)
+	got := async(f.guards[0], "k", unwanted[string](t))
+	redistest.Await(t, "the hedge waits for a slot", func() bool { return f.guards[0].Stats().Waiting == 1 })
+	rule.Remove()
+	want(t, got, "stored")
+	limits.Free(other)
+	expect.Equal(t, "hedged", f.guards[0].Stats().Hedged, 0)
+}
+
+func TestLoadBesideRedisEndsWhenRedisAnswers(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	mustGet(t, f.guards[1], "k", returns("stored"))
+	rule := proxy.On(reading, redistest.HoldReply)
+	begun, ended := make(chan struct{}), make(chan struct{})
+	got := async(f.guards[0], "k", func(ctx context.Context) (string, error) {
+		close(begun)
+		<-ctx.Done()
+		close(ended)
+		return "", ctx.Err()
+	})
+	<-begun
+	rule.Remove()
+	want(t, got, "stored")
+	<-ended
+}
+
+func TestRedisThatStopsCausesOneLoadOfAKey(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	mustGet(t, f.guards[1], "k", returns("stored"))
+	rule := proxy.On(reading, redistest.HoldReply)
+	defer rule.Remove()
+	expect.Equal(t, "the first", mustGet(t, f.guards[0], "k", returns("loaded")), "loaded")
+	var later []<-chan reply[string]
+	for range 20 {
+		later = append(later, async(f.guards[0], "k", unwanted[string](t)))
+	}
+	redistest.Await(t, "all are in line for a load", func() bool { return f.guards[0].Stats().Waiting == 20 })
+	rule.Remove()
+	for _, got := range later {
+		want(t, got, "stored")
+	}
+	expect.Equal(t, "hedged", f.guards[0].Stats().Hedged, 1)
+}
+
+func TestGetManyThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	for name, step := range map[string]redistest.Match{"get": reading, "acquire": scriptOf("acquire")} {
+		a, b := name+" a", name+" b"
+		rule := proxy.On(step, redistest.Hold)
+		got, err := GetMany(t.Context(), f.guards[0], []string{a, b}, func(_ context.Context, keys []string) (map[string]string, error) {
+			return map[string]string{a: "of a"}, nil
+		})
+		rule.Remove()
+		if err != nil || len(got) != 1 || got[a] != "of a" {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+func TestNothingIsLoadedBesideRedis(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {HedgeAfter: soon, FailClosed: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, proxy := broken(t, shared, cfg)
+			mustGet(t, f.guards[1], "k", returns("stored"))
+			rule := proxy.On(reading, redistest.HoldReply)
+			got := async(f.guards[0], "k", unwanted[string](t))
+			<-rule.Hit()
+			for range 20 { // other requests pass meanwhile
+				if err := f.guards[0].Invalidate(t.Context(), "other"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rule.Remove()
+			want(t, got, "stored")
+		})
+	}
+}
+
+func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{HedgeAfter: soon, TTL: 50 * time.Millisecond, StaleFor: time.Hour, Local: LocalConfig{MaxEntries: 10}})
+	f.listening()
+	mustGet(t, f.guards[1], "k", returns("stored"))
+	redistest.Await(t, "the tier has it", func() bool {
+		_, err := Get(t.Context(), f.guards[0], "k", returns("stored"))
+		return err == nil && f.guards[0].Stats().LocalEntries == 1
+	})
+	rule := proxy.On(reading, redistest.HoldReply)
+	defer rule.Remove()
+	redistest.Await(t, "a stale value of the tier", func() bool {
+		_, how, err := Fetch(t.Context(), f.guards[0], "k", Source[string]{Load: func(context.Context, *string) (string, error) {
+			t.Error("loaded")
+			return "", nil
+		}})
+		return err == nil && how == Stale
+	})
+}
+
+func TestSlowPartIsLoadedFirstUntilItIsQuickAgain(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{HedgeAfter: time.Hour})
+	g := f.guards[0]
+	mustGet(t, g, "k", returns("stored"))
+	proxy.Delay(100 * time.Millisecond)
+	redistest.Await(t, "slow", func() bool {
+		mustGet(t, g, "k", returns("loaded"))
+		return g.Stats().SlowParts == 1
+	})
+	rule := proxy.On(reading, redistest.HoldReply)
+	expect.Equal(t, "without Redis", mustGet(t, g, "k", returns("loaded")), "loaded")
+	rule.Remove()
+	proxy.Delay(0)
+	redistest.Await(t, "quick", func() bool { return g.Stats().SlowParts == 0 })
+	expect.Equal(t, "from Redis", mustGet(t, g, "k", unwanted[string](t)), "stored")
+}
+
+// A Get that may load nothing beside Redis waits for as long as Redis has ever needed, and no longer.
+func TestTimeoutFollowsWhereNothingIsLoadedBesideRedis(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, shared.Addr())
+	g, err := New(proxy.Client(t), Config{Prefix: t.Name(), HedgeAfter: off, LeaseTTL: bearing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() }) // always nil
+	part := g.breakers.Breaker(0)
+	redistest.Await(t, "much has been measured", func() bool {
+		for range 3000 {
+			part.Took(time.Millisecond)
+		}
+		return part.Timeout(g.cfg.RedisTimeout) < g.cfg.RedisTimeout
+	})
+	rule := proxy.On(reading, redistest.HoldReply)
+	defer rule.Remove()
+	_, how, err := get(t.Context(), g, "k", returns("loaded"))
+	expect.Equal(t, "outcome", how, Bypassed)
+	expect.Equal(t, "breaker is open", part.IsOpen(), false)
+	if err != nil {
+		t.Error(err)
+	}
+}

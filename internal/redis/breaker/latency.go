@@ -1,0 +1,164 @@
+package breaker
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	turn  = 250 * time.Millisecond // how often the figures are made anew
+	slice = 20                     // turns that share a histogram
+	hands = 12                     // histograms, of a minute together
+
+	leastCount = 32   // replies without which nothing is known of the last minute
+	leastTail  = 2000 // as above, of its slowest twentieth of a per cent
+)
+
+// latency measures how long Redis takes to answer for a part of the keyspace. A reply costs two additions; one of them,
+// four times a second, makes the figures.
+type latency struct {
+	minute [hands]histogram // of the last minute
+	latest histogram        // of this turn
+	turn   atomic.Int64     // its number
+	born   time.Time
+
+	figures  atomic.Pointer[figures]
+	answered atomic.Pointer[chan struct{}] // closed by the next reply; nil: nobody waits for one
+
+	turning sync.Mutex // by one goroutine at a time
+	mood    mood
+}
+
+// figures are of the last minute, and rounded up by a fifth at most.
+type figures struct {
+	count                    uint64
+	p99, p995, p999, longest time.Duration // longest: but for one reply in 2,000
+
+	recent time.Duration // the median of the last turn that had replies
+}
+
+// none are the figures before the first turn.
+var none figures
+
+func (l *latency) now() *figures {
+	if f := l.figures.Load(); f != nil {
+		return f
+	}
+	return &none
+}
+
+// note notes a reply, and reports whether that made the part slow, or no more.
+func (l *latency) note(took time.Duration) (changed bool) {
+	now := int64(time.Since(l.born) / turn)
+	at := bucketOf(took)
+	l.minute[now/slice%hands][at].Add(1)
+	l.latest[at].Add(1)
+	if l.turn.Load() != now {
+		changed = l.next(now)
+	}
+	if l.answered.Load() != nil {
+		l.wake()
+	}
+	return changed
+}
+
+// next makes the figures when a turn is over.
+func (l *latency) next(now int64) (changed bool) {
+	if !l.turning.TryLock() {
+		return false
+	}
+	defer l.turning.Unlock()
+	was := l.turn.Swap(now)
+	for s := was/slice + 1; s <= now/slice && s <= was/slice+hands; s++ {
+		l.minute[s%hands].clear() // loses the reply that began it
+	}
+	var sum [buckets]uint64
+	for i := range l.minute {
+		l.minute[i].addTo(&sum)
+	}
+	f := &figures{recent: l.now().recent}
+	for _, n := range sum {
+		f.count += n
+	}
+	f.p99, f.p995 = quantile(&sum, f.count, 0.99), quantile(&sum, f.count, 0.995)
+	f.p999, f.longest = quantile(&sum, f.count, 0.999), quantile(&sum, f.count, 0.9995)
+	var last [buckets]uint64
+	l.latest.addTo(&last)
+	l.latest.clear()
+	n := uint64(0)
+	for _, of := range last {
+		n += of
+	}
+	if n > 0 {
+		f.recent = quantile(&last, n, 0.5)
+	}
+	l.figures.Store(f)
+	return l.mood.judge(time.Duration(now)*turn, n, f.recent)
+}
+
+// Answered returns a channel that the next reply closes.
+func (l *latency) Answered() <-chan struct{} {
+	for {
+		if c := l.answered.Load(); c != nil {
+			return *c
+		}
+		c := make(chan struct{})
+		if l.answered.CompareAndSwap(nil, &c) {
+			return c
+		}
+	}
+}
+
+func (l *latency) wake() {
+	if c := l.answered.Swap(nil); c != nil {
+		close(*c)
+	}
+}
+
+// buckets of a histogram: four for each power of two of microseconds, from 32 of them to eight seconds.
+const buckets = 4 * 18
+
+type histogram [buckets]atomic.Uint32
+
+func (h *histogram) clear() {
+	for i := range h {
+		h[i].Store(0)
+	}
+}
+
+func (h *histogram) addTo(sum *[buckets]uint64) {
+	for i := range h {
+		sum[i] += uint64(h[i].Load())
+	}
+}
+
+func bucketOf(d time.Duration) int {
+	us := uint64(max(d, 0) / time.Microsecond)
+	if us < 32 {
+		return 0
+	}
+	exp := bits.Len64(us) - 1 // from 5
+	return min((exp-5)*4+int(us>>(exp-2)&3), buckets-1)
+}
+
+// upTo is the end of a bucket.
+func upTo(bucket int) time.Duration {
+	return time.Duration(uint64(5+bucket%4)<<(bucket/4+3)) * time.Microsecond
+}
+
+// quantile is what a share of n replies did not take longer than; 0: there were none.
+func quantile(of *[buckets]uint64, n uint64, share float64) time.Duration {
+	rest := n - uint64(share*float64(n))
+	if n == 0 {
+		return 0
+	}
+	for i := buckets - 1; i >= 0; i-- {
+		if of[i] >= rest {
+			return upTo(i)
+		}
+		rest -= of[i]
+	}
+	return upTo(0)
+}

@@ -1,0 +1,175 @@
+package breaker
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cacheguard/go/internal/run/lifecycle"
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+func TestBucketsHoldWhatTheirEndsSay(t *testing.T) {
+	t.Parallel()
+	for d := 32 * time.Microsecond; d < 8*time.Second; d += d/7 + 1 {
+		at := bucketOf(d)
+		if end := upTo(at); end < d || end > d*5/4+time.Microsecond {
+			t.Errorf("%v is in a bucket up to %v", d, end)
+		}
+		if at > 0 && upTo(at-1) > d {
+			t.Errorf("%v is in a bucket from %v", d, upTo(at-1))
+		}
+	}
+}
+
+// timeline is a breaker whose replies a test makes up, in a bubble's time.
+type timeline struct {
+	*Breaker
+	changes int
+}
+
+func newTimeline(t *testing.T, cost time.Duration) *timeline {
+	t.Helper()
+	b := &timeline{}
+	life := lifecycle.New()
+	b.Breaker = newBreaker(life, func() error { return nil }, nil, func() {})
+	b.mood.cost, b.onSlow = func() time.Duration { return cost }, func(bool) { b.changes++ }
+	t.Cleanup(func() { life.Close(nil, nil) })
+	return b
+}
+
+// run has a hundred replies a second.
+func (b *timeline) run(d time.Duration, took func(i int) time.Duration) {
+	for i := range int(d / (10 * time.Millisecond)) {
+		time.Sleep(10 * time.Millisecond)
+		b.Took(took(i))
+	}
+}
+
+func always(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
+
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+func TestLatenessFollowsWhatTheLastMinuteTook(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const timeout = 500 * time.Millisecond
+		b := newTimeline(t, 0)
+		expect.Equal(t, "at first", b.LateAfter(timeout), timeout/2)
+		b.run(10*time.Second, always(time.Millisecond))
+		expect.Equal(t, "of a near Redis", b.LateAfter(timeout), earliestLate)
+		b.run(70*time.Second, always(10*time.Millisecond))
+		if p := b.LateAfter(timeout); p < 40*time.Millisecond || p > 50*time.Millisecond {
+			t.Errorf("late with replies of 10 ms: %v", p)
+		}
+		b.run(70*time.Second, always(time.Millisecond))
+		expect.Equal(t, "a minute after that", b.LateAfter(timeout), earliestLate)
+	})
+}
+
+// At most one in 200 is late, also where one in a hundred always takes long.
+func TestAtMostOneInTwoHundredIsLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newTimeline(t, 0)
+		late, all := 0, 0
+		for range 30 {
+			b.run(10*time.Second, func(i int) time.Duration {
+				took := time.Millisecond
+				if i%100 == 50 {
+					took = 50 * time.Millisecond
+				}
+				if all++; took > b.LateAfter(500*time.Millisecond) {
+					late++
+				}
+				return took
+			})
+		}
+		if late*200 > all {
+			t.Errorf("%d of %d are late", late, all)
+		}
+		expect.Equal(t, "changes", b.changes, 0)
+	})
+}
+
+func TestTimeoutFollowsTheSlowestReplies(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const longest = 500 * time.Millisecond
+		b := newTimeline(t, 0)
+		expect.Equal(t, "at first", b.Timeout(longest), longest)
+		b.run(40*time.Second, always(time.Millisecond))
+		expect.Equal(t, "of a near Redis", b.Timeout(longest), shortestTimeout)
+		b.run(40*time.Second, always(30*time.Millisecond))
+		if p := b.Timeout(longest); p < 120*time.Millisecond || p > 150*time.Millisecond {
+			t.Errorf("time-out with replies of 30 ms: %v", p)
+		}
+		b.run(40*time.Second, always(300*time.Millisecond))
+		expect.Equal(t, "of a far one", b.Timeout(longest), longest)
+	})
+}
+
+func TestPartIsSlowAfterASecondAndUntilItIsQuickAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newTimeline(t, 5*time.Millisecond)
+		b.run(time.Minute, always(time.Millisecond))
+		b.run(800*time.Millisecond, always(100*time.Millisecond))
+		expect.Equal(t, "slow before a second", b.IsSlow(), false)
+		b.run(time.Second, always(100*time.Millisecond))
+		expect.Equal(t, "slow after a second", b.IsSlow(), true)
+		b.run(5*time.Second, always(15*time.Millisecond))
+		expect.Equal(t, "slow between the edges", b.IsSlow(), true)
+		b.run(3*time.Second, always(time.Millisecond))
+		expect.Equal(t, "slow afterwards", b.IsSlow(), false)
+		expect.Equal(t, "changes", b.changes, 2)
+	})
+}
+
+func TestPartIsNotSlowIfLoadsTakeLonger(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newTimeline(t, 400*time.Millisecond)
+		b.run(time.Minute, always(300*time.Millisecond))
+		expect.Equal(t, "slow", b.IsSlow(), false)
+	})
+}
+
+func TestPartAtTheEdgeChangesSeldom(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newTimeline(t, 0)
+		b.run(10*time.Minute, func(i int) time.Duration {
+			if i/500%2 == 0 {
+				return 24 * time.Millisecond
+			}
+			return 7 * time.Millisecond
+		})
+		if b.changes == 0 || b.changes > 4 {
+			t.Errorf("%d changes in ten minutes at the edge", b.changes)
+		}
+	})
+}
+
+func TestProbesEndSlownessThatNobodyElseMeasures(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newTimeline(t, 0)
+		b.run(2*time.Second, always(100*time.Millisecond))
+		expect.Equal(t, "slow", b.IsSlow(), true)
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		expect.Equal(t, "slow when probes are quick", b.IsSlow(), false)
+	})
+}
+
+func TestAnswerWakesThoseWhoWaitForOne(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newTimeline(t, 0)
+		answered := b.Answered()
+		select {
+		case <-answered:
+			t.Error("answered before any reply")
+		default:
+		}
+		b.Took(time.Millisecond)
+		<-answered
+	})
+}

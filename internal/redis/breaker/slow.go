@@ -1,0 +1,149 @@
+package breaker
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// A median below that is never slow, and no request is late before earliestLate.
+	leastSlow       = 20 * time.Millisecond
+	earliestLate    = 5 * time.Millisecond
+	shortestTimeout = 20 * time.Millisecond
+
+	slowAfter   = time.Second // so long a median must have been too long,
+	fewestSlow  = 8           // of so many replies together
+	calmAfter   = 2 * time.Second
+	moreCalm    = 4                // times that, each time that it begins again
+	forgetAfter = 10 * time.Minute // unless that is so long ago
+	probeEvery  = 250 * time.Millisecond
+)
+
+// mood says whether a part is slow. It begins and ends at different medians, and ends later each time, so that a part at the
+// edge does not change all the time. Guarded by latency.turning.
+type mood struct {
+	cost func() time.Duration // of the loads that Redis saves; nil: nobody asks
+
+	slow   atomic.Bool
+	began  time.Duration // since when the median is too long; 0: it is not
+	seen   uint64        // replies since
+	limit  time.Duration // what the median was longer than when it began
+	calmed time.Duration // since when it is short again; 0: it is not
+	calm   time.Duration // how long it has to be
+	ended  time.Duration // when it was slow last; 0: never
+}
+
+// judge is called at the end of a turn, with its replies and their median.
+func (m *mood) judge(now time.Duration, n uint64, median time.Duration) (changed bool) {
+	switch {
+	case m.cost == nil || n == 0:
+		return false
+	case m.slow.Load():
+		changed = m.mayEnd(now, median)
+	default:
+		changed = m.mayBegin(now, n, median)
+	}
+	if changed {
+		m.slow.Store(!m.slow.Load())
+	}
+	return changed
+}
+
+func (m *mood) mayBegin(now time.Duration, n uint64, median time.Duration) bool {
+	limit := max(leastSlow, m.cost())
+	if median <= limit {
+		m.began, m.seen = 0, 0
+		return false
+	}
+	if m.began == 0 {
+		m.began = max(now-turn-median, 1) // when the first of them was sent
+	}
+	if m.seen += n; m.seen < fewestSlow || now-m.began < slowAfter {
+		return false
+	}
+	if m.calm *= moreCalm; m.ended == 0 || now-m.ended > forgetAfter {
+		m.calm = calmAfter
+	}
+	m.limit, m.calmed = limit, 0
+	return true
+}
+
+func (m *mood) mayEnd(now, median time.Duration) bool {
+	switch {
+	case median > m.limit/2:
+		m.calmed = 0
+	case m.calmed == 0:
+		m.calmed = now
+	case now-m.calmed >= m.calm:
+		m.ended, m.began, m.seen = now, 0, 0
+		return true
+	}
+	return false
+}
+
+// IsSlow reports whether the part answers more slowly than what it saves.
+func (b *Breaker) IsSlow() bool { return b.mood.slow.Load() }
+
+// LateAfter is how long a request is kept waiting before it is late, at most half of the time-out: four times the p99 of the
+// last minute, and as long as all but one in 200 took.
+func (b *Breaker) LateAfter(timeout time.Duration) time.Duration {
+	f := b.now()
+	if f.count < leastCount {
+		return timeout / 2
+	}
+	return min(max(earliestLate, 4*f.p99, f.p995), timeout/2)
+}
+
+// Expected is how long a request that is late will take, as far as is known.
+func (b *Breaker) Expected(timeout time.Duration) time.Duration {
+	if recent := b.now().recent; recent > leastSlow {
+		return recent
+	}
+	return timeout / 2
+}
+
+// Timeout is how long to wait for a reply, at most the longest: four times the p99.9 of the last minute, and as long as all
+// but one in 2,000 took.
+func (b *Breaker) Timeout(longest time.Duration) time.Duration {
+	f := b.now()
+	if f.count < leastTail {
+		return longest
+	}
+	return min(max(shortestTimeout, 4*f.p999, f.longest), longest)
+}
+
+// Recent is the median of the last replies; 0: nothing is known.
+func (b *Breaker) Recent() time.Duration { return b.now().recent }
+
+// Took notes how long a reply took, or that there was none for so long.
+func (b *Breaker) Took(took time.Duration) {
+	if !b.note(took) {
+		return
+	}
+	if b.IsSlow() {
+		b.wake()                     // those who wait for an answer before they load
+		b.life.Try(b.probeWhileSlow) // stop: it is slow no more, or the Set closes; its probe has a time-out
+	}
+	b.tell()
+}
+
+// probeWhileSlow measures, because callers may not ask.
+func (b *Breaker) probeWhileSlow() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for b.IsSlow() {
+		timer.Reset(probeEvery)
+		select {
+		case <-timer.C:
+		case <-b.life.Ending.Done():
+			return
+		}
+		if b.IsOpen() {
+			continue // it is probed already
+		}
+		began := time.Now()
+		err := b.probe()
+		b.Record(err)
+		b.Took(time.Since(began))
+	}
+}

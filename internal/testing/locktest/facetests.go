@@ -1,0 +1,293 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/run/lifecycle"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+func nils[K OnRedis[L], L Held](s *stage[K, L]) {
+	var k K
+	var l L
+	_, locked := k.Lock(s.Context(), "x")
+	_, tried := k.TryLock(s.Context(), "x")
+	for _, err := range []error{locked, tried, k.Do(s.Context(), "x", func(context.Context, L) error { return nil })} {
+		expect.ErrorIs(s, err, lifecycle.ErrNilLocker)
+	}
+	expect.ErrorIs(s, k.Close())
+	for _, err := range []error{l.Extend(s.Context()), l.Unlock(s.Context()), context.Cause(l.Context())} {
+		expect.ErrorIs(s, err, lifecycle.ErrNilLease)
+	}
+	expect.Equal(s, "a nil Lease has nothing", l.Token() == "" && l.TrustedUntil().IsZero(), true)
+}
+
+func outOfRange[K OnRedis[L], L Held](s *stage[K, L]) {
+	_, err := s.face.Open((*redis.Client)(nil), config.Lock{
+		Prefix: "{", Instance: "a b", TTL: time.Millisecond, Watchdog: 2, MaxHold: time.Microsecond, RedisTimeout: -1,
+	})
+	for _, field := range []string{"rdb", "Config.Prefix", "Config.Instance", "Config.TTL", "Config.Watchdog", "Config.MaxHold", "Config.RedisTimeout"} {
+		if err == nil || !strings.Contains(err.Error(), field) {
+			s.Errorf("%v does not name %s", err, field)
+		}
+	}
+	k := s.open(config.Lock{})
+	for name, want := range map[string]string{"": "name is empty", strings.Repeat("x", 65_537): "65537 bytes, more than 65536"} {
+		if _, err := k.TryLock(s.Context(), name); err == nil || !strings.Contains(err.Error(), want) {
+			s.Errorf("%v does not say: %s", err, want)
+		}
+	}
+	s.unlock(s.lock(k, strings.Repeat("x", 65_536)))
+}
+
+func nothingToDo[K OnRedis[L], L Held](s *stage[K, L]) {
+	k := s.open(config.Lock{})
+	l := s.lock(k, "x")
+	if err := k.Do(s.Context(), "x", nil); err == nil || !strings.Contains(err.Error(), "f is nil") {
+		s.Error(err)
+	}
+	s.unlock(l)
+}
+
+func endedContext[K OnRedis[L], L Held](s *stage[K, L]) {
+	k, why := s.open(config.Lock{}), errors.New("enough")
+	ctx, cancel := context.WithCancelCause(s.Context())
+	cancel(why)
+	for _, lock := range []func(context.Context, string) (L, error){k.Lock, k.TryLock} {
+		_, err := lock(ctx, "x")
+		expect.ErrorIs(s, err, lifecycle.ErrNotAcquired, context.Canceled, why)
+	}
+	l, err := k.TryLock(s.Context(), "x")
+	expect.ErrorIs(s, err)
+	s.unlock(l)
+}
+
+func hooks[K OnRedis[L], L Held](s *stage[K, L]) {
+	var heard []string
+	k := s.open(config.Lock{Hooks: config.Hooks{
+		Begin: func(_ context.Context, call, name string) func(error) {
+			heard = append(heard, call+" "+name)
+			return func(err error) { heard = append(heard, fmt.Sprint("end ", err == nil)) }
+		},
+		OnLock: func(name string, _ time.Duration, err error) {
+			heard = append(heard, fmt.Sprint("locked ", name, " ", err == nil))
+		},
+		OnUnlock: func(name string, _ time.Duration, err error) {
+			heard = append(heard, fmt.Sprint("unlocked ", name, " ", err == nil))
+		},
+	}})
+	err := k.Do(s.Context(), "x", func(ctx context.Context, l L) error {
+		_, err := k.TryLock(ctx, "x")
+		expect.ErrorIs(s, err, lifecycle.ErrNotAcquired)
+		expect.ErrorIs(s, l.Unlock(ctx))
+		return nil
+	})
+	expect.ErrorIs(s, err)
+	want := []string{"Lock x", "end true", "locked x true", "TryLock x", "end false", "locked x false", "unlocked x true"}
+	if !slices.Equal(heard, want) {
+		s.Errorf("%q, want %q", heard, want)
+	}
+}
+
+func instances[K OnRedis[L], L Held](s *stage[K, L]) {
+	for want, cfg := range map[string]config.Lock{"shop-1": {Instance: "shop-1"}, config.DefaultInstance(): {}} {
+		k := s.open(cfg)
+		l := s.lock(k, "x")
+		expect.Equal(s, "instance", keys.InstanceOf(l.Token()), want)
+		seen := s.seen(k).Held()
+		expect.Equal(s, "held", len(seen) == 1 && seen[0].Name == "x" && seen[0].Token == l.Token(), true)
+		s.unlock(l)
+	}
+}
+
+func renewals[K OnRedis[L], L Held](s *stage[K, L]) {
+	l := s.lock(s.open(config.Lock{TTL: redistest.Brisk}), "x")
+	began := l.TrustedUntil()
+	await(s, "it was renewed more than once", func() bool {
+		return l.TrustedUntil().After(began.Add(redistest.Brisk/2)) || l.Context().Err() != nil
+	})
+	_ = l.Unlock(s.Context()) // a machine that stands still may have lost it
+}
+
+func fixedLease[K OnRedis[L], L Held](s *stage[K, L]) {
+	k := s.open(config.Lock{TTL: redistest.Brisk, FixedLease: true})
+	l := s.lock(k, "x")
+	first := l.TrustedUntil()
+	await(s, "some time", func() bool { return time.Now().After(first.Add(-redistest.Brisk * 9 / 10)) })
+	if err := l.Extend(s.Context()); err != nil || !l.TrustedUntil().After(first) {
+		s.Errorf("not extended: %v", err)
+	}
+	w := s.behind(k, s.open(config.Lock{}))
+	expect.ErrorIs(s, s.lost(l), lifecycle.ErrLeaseLost)
+	expect.ErrorIs(s, l.Extend(s.Context()), lifecycle.ErrLeaseLost)
+	next := w.Got()
+	expect.ErrorIs(s, l.Unlock(s.Context()), lifecycle.ErrLeaseLost)
+	s.unlock(next)
+}
+
+func maxHold[K OnRedis[L], L Held](s *stage[K, L]) {
+	l := s.lock(s.open(config.Lock{TTL: redistest.Brisk, MaxHold: 3 * redistest.Brisk / 2}), "x")
+	w := Wait(s, context.Background(), s.open(config.Lock{}).Lock, "x")
+	expect.ErrorIs(s, s.lost(l), lifecycle.ErrLeaseLost)
+	s.unlock(w.Got())
+}
+
+func notKept[K OnRedis[L], L Held](s *stage[K, L]) {
+	k := s.open(config.Lock{TTL: redistest.Brisk, FixedLease: true})
+	_ = s.lost(s.lock(k, "x")) // why is clear
+	await(s, "it is forgotten", func() bool { return len(s.seen(k).Held()) == 0 })
+}
+
+func closes[K OnRedis[L], L Held](s *stage[K, L]) {
+	k, other := s.open(config.Lock{}), s.open(config.Lock{})
+	l := s.lock(k, "y")
+	held := s.lock(other, "x")
+	w := s.behind(other, k)
+	for range 2 {
+		expect.ErrorIs(s, k.Close())
+	}
+	expect.ErrorIs(s, w.Err(), lifecycle.ErrLockClosed)
+	expect.ErrorIs(s, context.Cause(l.Context()), lifecycle.ErrLockClosed)
+	for what, err := range map[string]error{
+		"Extend": l.Extend(s.Context()), "Unlock": l.Unlock(s.Context()), "Do": k.Do(s.Context(), "y", func(context.Context, L) error { return nil }),
+	} {
+		if !errors.Is(err, lifecycle.ErrLockClosed) {
+			s.Errorf("%s: %v", what, err)
+		}
+	}
+	s.await(other, 0)
+	s.unlock(s.lock(other, "y"))
+	s.unlock(held)
+}
+
+// closeRace has the holders, not Close, give up lost leases. They may do so when nobody waits for anything any more.
+func closeRace[K OnRedis[L], L Held](s *stage[K, L]) {
+	for range 5 {
+		k := s.open(config.Lock{})
+		var leases []L
+		for i := range 40 {
+			leases = append(leases, s.lock(k, fmt.Sprint("k", i)))
+		}
+		for _, l := range leases {
+			s.face.Lose(l, lifecycle.ErrLeaseLost)
+		}
+		var all sync.WaitGroup
+		for _, l := range leases {
+			all.Go(func() { // owner: the test; ends with Unlock; joined below
+				if err := l.Unlock(context.Background()); err != nil && !errors.Is(err, lifecycle.ErrLeaseLost) {
+					s.Error(err)
+				}
+			})
+		}
+		all.Go(func() { _ = k.Close() }) // owner: the test; ends with Close; joined below
+		all.Wait()
+	}
+}
+
+func closedAfter[K OnRedis[L], L Held](s *stage[K, L]) {
+	k := s.open(config.Lock{})
+	l := s.lock(k, "x")
+	s.face.Lose(l, lifecycle.ErrRevoked)
+	_ = k.Close() // always nil
+	expect.ErrorIs(s, l.Unlock(s.Context()), lifecycle.ErrRevoked)
+}
+
+func cutFromRedis[K OnRedis[L], L Held](s *stage[K, L]) {
+	p := redistest.StartProxy(s, s.face.Server.Addr())
+	k := s.on(p.Client(s), config.Lock{TTL: 3 * time.Second, RedisTimeout: redistest.Brisk}) // longer than a busy machine stands still for
+	other := s.open(config.Lock{})
+	l := s.lock(k, "x")
+	w := s.behind(other, other)
+	p.BlackHole(true)
+	expect.ErrorIs(s, s.lost(l), lifecycle.ErrLeaseLost)
+	if time.Now().Before(l.TrustedUntil()) {
+		s.Error("it ended while it was trusted")
+	}
+	next := w.Got()
+	p.BlackHole(false)
+	p.Cut()
+	if l.Unlock(s.Context()) == nil {
+		s.Error("what was lost was unlocked")
+	}
+	s.unlock(next) // which it has not taken away
+}
+
+func hangs[K OnRedis[L], L Held](s *stage[K, L]) {
+	server := redistest.Start(s)
+	k := s.on(server.Client(s), config.Lock{RedisTimeout: redistest.Brisk})
+	l := s.lock(k, "x")
+	server.Pause()
+	s.Cleanup(server.Resume)
+	_, tried := k.TryLock(s.Context(), "y")
+	for what, err := range map[string]error{
+		"Extend": l.Extend(s.Context()), "Unlock": l.Unlock(s.Context()), "TryLock": tried,
+		"Do": k.Do(s.Context(), "y", func(context.Context, L) error { return nil }),
+	} {
+		if err == nil || errors.Is(err, lifecycle.ErrNotAcquired) || errors.Is(err, lifecycle.ErrLeaseLost) {
+			s.Errorf("%s: %v", what, err)
+		}
+	}
+	server.Resume()
+}
+
+func outOfMemory[K OnRedis[L], L Held](s *stage[K, L]) {
+	if s.face.Polls {
+		s.Skip("nothing is handed on")
+	}
+	server := redistest.Start(s)
+	k, other := s.on(server.Client(s), config.Lock{}), s.on(server.Client(s), config.Lock{})
+	l := s.lock(k, "x")
+	w := s.behind(k, other)
+	expect.ErrorIs(s, server.Client(s).ConfigSet(s.Context(), "maxmemory", "1").Err())
+	s.unlock(l)
+	next := w.Got()
+	if _, err := k.TryLock(s.Context(), "y"); err == nil || errors.Is(err, lifecycle.ErrNotAcquired) {
+		s.Errorf("TryLock: %v", err)
+	}
+	s.unlock(next)
+}
+
+func forgets[K OnRedis[L], L Held](s *stage[K, L]) {
+	server := redistest.Start(s)
+	k, other := s.on(server.Client(s), config.Lock{TTL: 3 * time.Second}), s.on(server.Client(s), config.Lock{TTL: 3 * time.Second})
+	l := s.lock(k, "x")
+	w := s.behind(k, other)
+	server.Restart() // without its data: the lock is free
+	expect.ErrorIs(s, s.lost(l), lifecycle.ErrLeaseLost)
+	if w.Err() != nil { // it could not ask for longer than TTL
+		w = Wait(s, context.Background(), other.Lock, "x")
+	}
+	_ = w.Got().Unlock(s.Context()) // a machine that stands still may have lost it
+}
+
+func flushed[K OnRedis[L], L Held](s *stage[K, L]) {
+	server := redistest.Start(s)
+	cfg := config.Lock{TTL: redistest.Brisk}
+	k, other := s.on(server.Client(s), cfg), s.on(server.Client(s), cfg)
+	l := s.lock(k, "x")
+	w := s.behind(k, other)
+	expect.ErrorIs(s, server.Client(s).FlushAll(s.Context()).Err())
+	expect.ErrorIs(s, s.lost(l), lifecycle.ErrLeaseLost)
+	_ = w.Got().Unlock(s.Context()) // as above
+}
+
+func noPush[K OnRedis[L], L Held](s *stage[K, L]) {
+	server := redistest.Start(s)
+	expect.ErrorIs(s, server.Client(s).Do(s.Context(), "acl", "setuser", "default", "-subscribe").Err())
+	k, other := s.on(server.Client(s), config.Lock{}), s.on(server.Client(s), config.Lock{})
+	l := s.lock(k, "x")
+	w := s.behind(k, other)
+	s.unlock(l)
+	s.unlock(w.Got())
+}

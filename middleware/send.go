@@ -1,0 +1,115 @@
+package middleware
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cacheguard/go/middleware/internal/cachestatus"
+	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/rules"
+	"github.com/cacheguard/go/middleware/internal/writer"
+)
+
+// sendStored answers with a response that is stored in one piece: whole, or the part of it that the client wants.
+func (x *exchange) sendStored(l *lookup, got found) {
+	now, rec, trailer := l.sentAt(got), got.rec, got.trailer()
+	h := x.w.Header()
+	x.setHead(h, got)
+	if got.own == nil || got.own.standsIn || got.own.confirmed {
+		h["Age"] = x.line(ageLine, seconds(rec.Age(now)))
+	}
+	x.addStatus(x.describe(l, got, now))
+	x.res.Status, x.res.Route = rec.Status, rec.Route
+	switch {
+	case rec.Status != http.StatusOK:
+		x.write(rec, trailer)
+	case rules.Conditional(x.r) && rules.Unchanged(x.r, rec.Get):
+		writer.NotModified(x.w)
+		x.res.Status = http.StatusNotModified
+	case x.wantsRange() && len(trailer) == 0:
+		modified, _ := rules.ParseDate(rec.Get("Last-Modified"), now)
+		w := &writer.PassThrough{ResponseWriter: x.w, Before: func(int) {}}
+		http.ServeContent(w, rules.WithoutConditions(x.r), "", modified, bytes.NewReader(rec.Body))
+		x.res.Status = w.Status
+	default:
+		x.write(rec, trailer)
+	}
+}
+
+// describe is the member of Cache-Status for a stored response.
+func (x *exchange) describe(l *lookup, got found, now time.Time) string {
+	left := got.rec.Fresh(now)
+	f := cachestatus.Forward{Why: l.why, TTL: left, HasTTL: true}
+	switch own := got.own; {
+	case own != nil:
+		f.Status, f.Stored, f.Detail, f.HasTTL = own.w.Status, own.stored.Load(), own.refused, own.refused == ""
+		if got.result() == Bypassed {
+			f.Stored, f.Detail = false, "redis"
+		}
+	case got.result() == Shared || got.result() == Loaded:
+		f.Collapsed = true
+	case got.result() == Bypassed:
+		f.Collapsed, f.Detail = true, "redis"
+	default:
+		return x.cache.hits.Of(left)
+	}
+	return x.cache.cfg.Name + f.String()
+}
+
+func (x *exchange) wantsRange() bool {
+	asked := x.r.Header["Range"]
+	return x.r.Method == http.MethodGet && len(asked) > 0 && strings.HasPrefix(asked[0], "bytes=") && !rules.IsLong(asked)
+}
+
+// setHead sets the fields of a stored response, and those that its handler meant for this client alone.
+func (x *exchange) setHead(h http.Header, got found) {
+	writer.SetHeader(h, got.rec)
+	if got.own != nil {
+		got.own.addUnstored(h)
+	}
+	if h["Content-Type"] == nil {
+		h["Content-Type"] = nil // the response has none, and net/http must not guess one
+	}
+}
+
+// addUnstored adds the fields of a response that are for the client that caused it alone, because RFC 9111 restricts their reuse.
+func (b *build) addUnstored(h http.Header) {
+	if b.standsIn {
+		return
+	}
+	trailer := rules.Trailers(b.w.Sent)
+	skip := rules.Unstorable(b.w.Sent, b.assessed.Without)
+	own, _ := writer.Own(b.lookup.x.front, b.w.Sent)
+	for name, values := range own {
+		switch name {
+		case "Content-Length", "Transfer-Encoding", "Trailer":
+			continue // they describe only how the handler sent it
+		}
+		if skip(name) && !trailer(name) {
+			h[name] = append(h[name], values...)
+		}
+	}
+}
+
+// write sends the whole response.
+func (x *exchange) write(rec *record.Record, trailer []record.Pair) {
+	h := x.w.Header()
+	bodyless := rec.Status == http.StatusNoContent
+	if len(trailer) > 0 {
+		for _, p := range trailer {
+			h.Add("Trailer", p.Name)
+		}
+	} else if !bodyless {
+		h["Content-Length"] = x.line(lengthLine, strconv.Itoa(len(rec.Body)))
+	}
+	x.w.WriteHeader(rec.Status)
+	if x.r.Method != http.MethodHead && !bodyless {
+		_, _ = x.w.Write(rec.Body) // it fails when the client has left
+	}
+	for _, p := range trailer {
+		h.Add(p.Name, p.Value)
+	}
+}
