@@ -7,14 +7,14 @@ import (
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/breaker"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Writer sends what must not be forgotten.
 type Writer struct {
-	Link     *link.Link
+	Link     *send.Link
 	Replicas int // have to acknowledge what is written
 	Breakers *breaker.Set
 	Life     *lifecycle.Life
