@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/tier"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
@@ -30,7 +30,7 @@ type epochStage struct {
 
 	mark   tier.Mark
 	epochs epoch.Reading
-	answer *link.Read
+	answer *send.Read
 	late   bool // the reader began after the writer had returned
 }
 

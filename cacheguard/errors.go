@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/cache/flight"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 )
 
 var (
@@ -141,7 +141,7 @@ func absentAlone(err error) bool {
 
 // unanswered is the error of a call that was not answered.
 func unanswered(ctx context.Context, key string, err error) error {
-	if errors.Is(err, flight.ErrClosed) || errors.Is(err, link.ErrClosed) {
+	if errors.Is(err, flight.ErrClosed) || errors.Is(err, send.ErrClosed) {
 		return ErrClosed
 	}
 	return ended(ctx, key)
@@ -163,4 +163,4 @@ func failed(err error) bool {
 
 // ErrNotReplicated is matched by the *RedisError of an Invalidate, Update or Put that reached the primary, but that fewer replicas
 // than Config.Replicas acknowledged in time. It is the same error in all packages of the library.
-var ErrNotReplicated = link.ErrNotReplicated
+var ErrNotReplicated = send.ErrNotReplicated

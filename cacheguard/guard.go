@@ -27,7 +27,7 @@ import (
 	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/lease"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
@@ -56,7 +56,7 @@ type Guard struct {
 	ordinary        policy       // of entries of no Cache
 	kinds           kinds
 	detours         detours
-	link            *link.Link
+	link            *send.Link
 	flights         flight.Group[flightKey, answer]
 	loaders         loaders
 	failures        failure.Memory

@@ -8,7 +8,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/intent"
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/redis/breaker"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -189,7 +189,7 @@ func (s loadSpec[V]) lateFromLocal(g *Guard, key string) (f found[V], ok bool) {
 }
 
 // awaitRead waits for a read. Done: the call has its answer otherwise, or will not get one.
-func (q *query[V]) awaitRead(ctx context.Context, read *link.Read) (v V, how Outcome, done bool, err error) {
+func (q *query[V]) awaitRead(ctx context.Context, read *send.Read) (v V, how Outcome, done bool, err error) {
 	late, err := read.WaitLate(ctx)
 	var w won
 	if late {
@@ -204,7 +204,7 @@ func (q *query[V]) awaitRead(ctx context.Context, read *link.Read) (v V, how Out
 		w, done, err = q.beside(ctx, wait, func() {})
 		switch {
 		case err != nil && ctx.Err() == nil && errors.Is(err, errLate):
-			v, how, err = q.bypass(ctx, q.guard.redisError("get", q.key, link.ErrTimeout))
+			v, how, err = q.bypass(ctx, q.guard.redisError("get", q.key, send.ErrTimeout))
 			return v, how, true, err
 		case done:
 			v, how, err = unpack[V](w.answer, w.joined)
@@ -218,7 +218,7 @@ func (q *query[V]) awaitRead(ctx context.Context, read *link.Read) (v V, how Out
 }
 
 // waitBriefly waits for a read, which is late, for as long as reads take at most; then the error is errLate.
-func (q *query[V]) waitBriefly(read *link.Read) func(context.Context) error {
+func (q *query[V]) waitBriefly(read *send.Read) func(context.Context) error {
 	part, longest := q.guard.breakers.Breaker(q.guard.partOf(q.key)), q.guard.cfg.RedisTimeout
 	left := part.Timeout(longest) - q.guard.lateAfter(part)
 	return func(ctx context.Context) error {

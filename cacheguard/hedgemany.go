@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/cacheguard/go/internal/cache/limit"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 )
 
 // A GetMany that Redis keeps waiting loads beside that, as a Get does: what is late in one call, with one spare slot.
 
 // isLate waits for a read until it is late, and reports whether it is. In a part that is slow it does not wait.
-func (m *many[V]) isLate(ctx context.Context, key string, read *link.Read) bool {
+func (m *many[V]) isLate(ctx context.Context, key string, read *send.Read) bool {
 	if read == nil {
 		return false
 	}
@@ -22,11 +22,11 @@ func (m *many[V]) isLate(ctx context.Context, key string, read *link.Read) bool 
 }
 
 // readBeside waits for the reads, and loads their keys beside that. It reports whether that was faster, and has taken the answers then.
-func (m *many[V]) readBeside(ctx context.Context, keys []string, reads []*link.Read, all []beingRead[V]) bool {
+func (m *many[V]) readBeside(ctx context.Context, keys []string, reads []*send.Read, all []beingRead[V]) bool {
 	wait := func(ctx context.Context) error {
 		for i, read := range reads {
 			if read == nil {
-				return link.ErrClosed
+				return send.ErrClosed
 			}
 			if all[i].err = read.Wait(ctx); all[i].err != nil {
 				for j := range all[i:] {

@@ -66,13 +66,24 @@ func (g *Guard) send(ctx context.Context, s *invalidate.Sender, keys []string) e
 func (g *Guard) openInvalidations() {
 	w := &invalidate.Writer{
 		Link: g.link, Replicas: g.cfg.Replicas, Breakers: g.breakers,
-		Life: g.life, Journal: &g.journal, Notices: g.notices, Local: func() *tier.Local { return g.local },
-		Failed: func(op, key string, err error) error { return g.redisError(op, key, err) },
-		Untold: func(op, key string, err error) error { return &RedisError{Op: op, Key: key, Err: err} },
+		Life: g.life, Journal: &g.journal, Notices: g.notices, Owner: (*invalidating)(g),
 	}
 	g.invalidations.OpenKeys(w, &g.keys)
 	g.invalidations.AreAny = func(some bool) { g.detours.put(owedKeys, some) }
 	g.ofEpochs.OpenEpochs(w, g.epochs)
+}
+
+// invalidating is a Guard as its invalidate.Writer sees it.
+type invalidating Guard
+
+func (w *invalidating) Local() *tier.Local { return w.local }
+
+func (w *invalidating) Failed(op, key string, err error) error {
+	return (*Guard)(w).redisError(op, key, err)
+}
+
+func (w *invalidating) Untold(op, key string, err error) error {
+	return &RedisError{Op: op, Key: key, Err: err}
 }
 
 // InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded. It takes a round trip, however many

@@ -12,8 +12,8 @@ import (
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/lease"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 )
 
 // lead loads the value and stores it, and renews the lease until Redis has answered. If the lease is lost all the same, the
@@ -73,7 +73,7 @@ func (r leading) Lost(int)            { r.guard.onLeaseLost(r.job.key) }
 func (r *rebuild) rememberFailure(out loaded) {
 	r.guard.failures.Add(r.token, out.err, r.guard.cfg.clock.Now())
 	// Not ctx: all callers have the error by now, and may have left. If this fails, the lease expires.
-	_, err := r.guard.link.Do(context.Background(), r.job.valueKey, &link.Call{Script: r.guard.keys.Fail(r.job.valueKey, r.token, out.text), Rank: link.EndsWork})
+	_, err := r.guard.link.Do(context.Background(), r.job.valueKey, &send.Call{Script: r.guard.keys.Fail(r.job.valueKey, r.token, out.text), Rank: send.EndsWork})
 	if err != nil {
 		_ = r.guard.redisError("fail", r.job.key, err)
 	}
@@ -94,8 +94,8 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	f := r.prepare(ctx, out, generation, stamp, refused)
 	sent := r.guard.clock.Tick()
 	prove := r.proof(ctx, epochs, stamp)
-	cmd, err := r.guard.link.Do(ctx, r.job.valueKey, &link.Call{
-		Script: r.guard.keys.Fill(r.job.valueKey, f), Rank: link.EndsWork, Size: len(f.Tail),
+	cmd, err := r.guard.link.Do(ctx, r.job.valueKey, &send.Call{
+		Script: r.guard.keys.Fill(r.job.valueKey, f), Rank: send.EndsWork, Size: len(f.Tail),
 	})
 	proven := prove()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/lease"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -59,7 +59,7 @@ func checkClient(rdb Redis, cfg *Config) error {
 	if cfg.Disabled {
 		return nil
 	}
-	return errors.Join(goredis.CheckPrimary(rdb), checkLocal(rdb, cfg), link.CheckReplicas(rdb, cfg.Replicas))
+	return errors.Join(goredis.CheckPrimary(rdb), checkLocal(rdb, cfg), send.CheckReplicas(rdb, cfg.Replicas))
 }
 
 // connect makes what carries requests to Redis, and messages back.
@@ -70,7 +70,7 @@ func (g *Guard) connect(closeOwn func() error) {
 		Parts: g.breakers.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.Stepped,
 	})
 	g.breakers.Watch(g.loaders.cost.Average, g.onSlow)
-	g.link = link.New(g.rdb, g.cfg.RedisTimeout, g.breakers)
+	g.link = send.New(g.rdb, g.cfg.RedisTimeout, g.breakers)
 	g.link.LateAfter = g.lateAfter
 	inbox, leaveInbox := wake.Open(g.rdb, g.cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(g.rdb, g.cfg.RedisTimeout)

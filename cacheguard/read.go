@@ -12,8 +12,8 @@ import (
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/tier"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/redis/slab"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
@@ -47,7 +47,7 @@ func (r *readResult[V]) compare(ctx context.Context, epochs *epoch.Reading) {
 
 // confirmed returns what was read, as the epochs judge it: revoked, if one of them is over; unreachable, if Redis did not answer. Only
 // then does the local tier keep it.
-func confirmed[V any](ctx context.Context, g *Guard, key string, mark tier.Mark, read *link.Read, r *readResult[V], epochs *epoch.Reading,
+func confirmed[V any](ctx context.Context, g *Guard, key string, mark tier.Mark, read *send.Read, r *readResult[V], epochs *epoch.Reading,
 	spec loadSpec[V],
 ) (_ *readResult[V], redisErr, err error) {
 	if !r.isJudged() {
@@ -74,7 +74,7 @@ func (r *readResult[V]) aged() bool { return r.state == stale || r.state == expi
 
 // decodeRead decodes what was read, and tells its state. The calls that share the read and want the same type
 // share the result as well.
-func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read, room *slab.Slab[readResult[V]]) *readResult[V] {
+func decodeRead[V any](g *Guard, key string, p *policy, read *send.Read, room *slab.Slab[readResult[V]]) *readResult[V] {
 	if read.Err != nil {
 		return &readResult[V]{state: unreachable}
 	}
@@ -151,7 +151,7 @@ func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) 
 // readFailed is called when the value at the key could not be read. If it took too long, because the value is larger than any entry, the
 // next read would, too: so it is removed, in the background, one at a time.
 func (g *Guard) readFailed(valueKey string, err error) {
-	if !errors.Is(err, link.ErrTimeout) || g.cfg.MaxValueBytes == off || !g.dropping.CompareAndSwap(false, true) {
+	if !errors.Is(err, send.ErrTimeout) || g.cfg.MaxValueBytes == off || !g.dropping.CompareAndSwap(false, true) {
 		return
 	}
 	begun := g.life.Try(func() { // stop: RedisTimeout
@@ -191,7 +191,7 @@ func xfetchGap(took time.Duration, beta float64) time.Duration {
 
 // keep puts what was read into the tier. It skips an entry that does not say how long it is fresh, as Guards without a
 // tier write them: that may be gone from Redis the next moment.
-func keep[V any](g *Guard, key string, p *policy, mark tier.Mark, read *link.Read, r *readResult[V], under []tier.NameMark) {
+func keep[V any](g *Guard, key string, p *policy, mark tier.Mark, read *send.Read, r *readResult[V], under []tier.NameMark) {
 	if g.local == nil || r.entry.Fresh == 0 || r.state != fresh && r.state != ageing {
 		return
 	}

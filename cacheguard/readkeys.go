@@ -5,7 +5,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/tier"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/redis/slab"
 )
 
@@ -13,7 +13,7 @@ import (
 func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted) {
 	keys, toLoad = m.readable(ctx, keys)
 	keys = m.takeLocal(ctx, keys)
-	all, questions := make([]beingRead[V], len(keys)), make([]link.Question, len(keys))
+	all, questions := make([]beingRead[V], len(keys)), make([]send.Question, len(keys))
 	for i, key := range keys {
 		b := &all[i]
 		b.mark = m.guard.local.Mark(key)
@@ -51,7 +51,7 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 
 // beingRead is a key that is being read, with the epochs that judge it.
 type beingRead[V any] struct {
-	read     *link.Read
+	read     *send.Read
 	mark     tier.Mark
 	result   *readResult[V]
 	epochs   epoch.Reading
@@ -60,9 +60,9 @@ type beingRead[V any] struct {
 }
 
 // decoded waits for the read of a key, and begins to judge it, without waiting for that.
-func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, b *beingRead[V], room *slab.Slab[readResult[V]]) {
+func (m *many[V]) decoded(ctx context.Context, key string, read *send.Read, b *beingRead[V], room *slab.Slab[readResult[V]]) {
 	if b.read = read; read == nil {
-		b.err = link.ErrClosed
+		b.err = send.ErrClosed
 	}
 	if b.err != nil { // it was waited for already
 		return

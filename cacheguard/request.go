@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 )
 
 // readFirst is how far away Redis is at most if a load reads before it asks for its lease.
@@ -63,7 +63,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 		defer done()
 	}
 	if !request.Take && request.Unfit == nil && g.plain {
-		cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Exists(valueKey), Rank: link.Ordinary, Waiters: r.waiters})
+		cmd, err := g.link.Do(ctx, valueKey, &send.Call{Script: g.keys.Exists(valueKey), Rank: send.Ordinary, Waiters: r.waiters})
 		if err != nil || cmd.Val() == int64(0) {
 			return protocol.Acquired{Status: protocol.Free}, err
 		}
@@ -73,15 +73,15 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 			return protocol.Acquired{Status: protocol.HasValue, Value: raw}, nil
 		}
 	}
-	rank := link.Ordinary
+	rank := send.Ordinary
 	if r.slot.IsOwn() {
-		rank = link.HoldsSlot
+		rank = send.HoldsSlot
 	}
 	if request.Take {
 		r.beforeLoad(ctx).Prepare(ctx)
 	}
 	asked := g.cfg.clock.Now()
-	cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate, Waiters: r.waiters})
+	cmd, err := g.link.Do(ctx, valueKey, &send.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate, Waiters: r.waiters})
 	if err != nil {
 		return protocol.Acquired{}, err
 	}
@@ -162,7 +162,7 @@ func (r *rebuild) recall(err error) {
 }
 
 // tooLate gives back a lease that may have been granted after its flight stopped waiting for the reply.
-func (r *rebuild) tooLate(reply link.Reply, err error) {
+func (r *rebuild) tooLate(reply send.Reply, err error) {
 	if err == nil {
 		got, unclear := protocol.ParseAcquired(reply.Cmd)
 		if unclear == nil && got.Status != protocol.Granted {
@@ -175,5 +175,5 @@ func (r *rebuild) tooLate(reply link.Reply, err error) {
 // giveUp releases the lease, also when the flight's context has ended.
 func (r *rebuild) giveUp() {
 	// If this fails too, the lease expires.
-	_, _ = r.guard.link.Do(context.Background(), r.job.valueKey, &link.Call{Script: r.guard.keys.Release(r.job.valueKey, r.token), Rank: link.EndsWork})
+	_, _ = r.guard.link.Do(context.Background(), r.job.valueKey, &send.Call{Script: r.guard.keys.Release(r.job.valueKey, r.token), Rank: send.EndsWork})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/invalidate"
 	"github.com/cacheguard/go/internal/cache/selfcheck"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 )
 
 // SelfCheck checks that Redis allows what the Guard needs. Call it when a service starts. It checks that
@@ -38,7 +38,7 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 	case err == nil:
 		g.cfg.Logger.InfoContext(ctx, "cacheguard: self-check passed", "server", server)
 		return nil
-	case errors.Is(err, ErrClosed), errors.Is(err, link.ErrClosed):
+	case errors.Is(err, ErrClosed), errors.Is(err, send.ErrClosed):
 		return ErrClosed
 	case server != "":
 		return fmt.Errorf("cacheguard: self-check of %s: %w", server, err)

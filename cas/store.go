@@ -9,8 +9,8 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -24,7 +24,7 @@ type Redis interface {
 // Store keeps values in Redis. It is safe for concurrent use.
 type Store struct {
 	rdb    Redis
-	redis  *link.Sender
+	redis  *send.Sender
 	cfg    Config
 	recent int // how many writes of a key are remembered
 	life   *lifecycle.Life
@@ -40,7 +40,7 @@ func New(rdb Redis, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	life := lifecycle.New()
 	return &Store{
-		rdb: rdb, redis: link.NewSender(rdb, cfg.RedisTimeout, life), cfg: cfg, recent: recentWrites, life: life,
+		rdb: rdb, redis: send.NewSender(rdb, cfg.RedisTimeout, life), cfg: cfg, recent: recentWrites, life: life,
 	}, nil
 }
 

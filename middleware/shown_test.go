@@ -17,43 +17,50 @@ import (
 // shown is what the operator's page has of a Cache.
 type shown struct {
 	Space   string         `json:"space"`
-	Ratio   float64        `json:"ratio"`
 	Answers map[string]int `json:"answers"`
 }
 
-// look asks a new page about the Cache, and returns its text, too.
-func look(t *testing.T, cache *Cache) (s shown, page string) {
+// watch is the operator's page of a Cache, which counts from now on.
+func watch(t *testing.T, cache *Cache) http.Handler {
 	t.Helper()
 	h := admin.NewHandler(admin.Config{Pages: []admin.Pages{cache}})
-	ask := func(path string) string {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
-		expect.Equal(t, "status of "+path, w.Code, http.StatusOK)
-		return w.Body.String()
-	}
+	look(t, h)
+	return h
+}
+
+// look asks the page for what it shows, as of a moment ago.
+func look(t *testing.T, h http.Handler) shown {
+	t.Helper()
 	var all struct {
 		Pages []shown `json:"pages"`
 	}
-	if err := json.Unmarshal([]byte(ask("/?view=data")), &all); err != nil {
+	if err := json.Unmarshal([]byte(text(t, h, "/?view=data")), &all); err != nil {
 		t.Fatal(err)
 	}
-	return all.Pages[0], ask("/")
+	return all.Pages[0]
+}
+
+func text(t *testing.T, h http.Handler, path string) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
+	expect.Equal(t, "status of "+path, w.Code, http.StatusOK)
+	return w.Body.String()
 }
 
 func TestTheOperatorSeesHowPagesWereAnswered(t *testing.T) {
 	t.Parallel()
 	cache := newCache(t, Config{Space: "shop"})
+	h := watch(t, cache)
 	site := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
 		_, _ = w.Write([]byte("page"))
 	}))
-	look(t, cache) // what is asked before anybody looks is not counted
 	redistest.Await(t, "a page is a hit", func() bool {
 		site.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://shop/", nil))
-		s, _ := look(t, cache)
-		return s.Answers["hit"] > 0
+		return look(t, h).Answers["hit"] > 0
 	})
-	page, _ := look(t, cache)
+	page := look(t, h)
 	expect.Equal(t, "loaded", page.Answers["loaded"], 1)
 	expect.Equal(t, "space", page.Space, "shop")
 }
@@ -62,10 +69,10 @@ func TestTheOperatorSeesHowPagesWereAnswered(t *testing.T) {
 func TestTheOperatorSeesEveryAnswer(t *testing.T) {
 	t.Parallel()
 	cache := newCache(t, Config{Limits: Limits{URL: 10}})
-	look(t, cache)
+	h := watch(t, cache)
 	cache.Handler(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://shop/a-long-one", nil))
-	s, page := look(t, cache)
-	expect.Equal(t, "refused", s.Answers["refused"], 1)
+	redistest.Await(t, "it is counted", func() bool { return look(t, h).Answers["refused"] == 1 })
+	s, page := look(t, h), text(t, h, "/")
 	table := regexp.MustCompile(`(?s)<table id="pages">.*?</table>`).FindString(page)
 	var columns []string
 	for _, column := range regexp.MustCompile(`<th [^>]*>([a-z]+)</th>`).FindAllStringSubmatch(table, -1)[1:] { // after the cache

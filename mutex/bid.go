@@ -7,8 +7,8 @@ import (
 
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/queue"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 )
 
 // bid is one call's way to a lock of a Quorum. Each try has a new one, so that leftovers of another are not in the way.
@@ -17,12 +17,12 @@ type bid struct {
 
 	lease  locker.Lease
 	of     *Quorum
-	trails []link.Trail // one for each server
+	trails []send.Trail // one for each server
 }
 
 func (q *Quorum) newBid(ctx context.Context, name string) *bid {
 	cfg := &q.base.Config
-	b := &bid{calls: newCalls(ctx, lockKey(cfg.Prefix, name), cfg.Instance), of: q, trails: make([]link.Trail, len(q.servers))}
+	b := &bid{calls: newCalls(ctx, lockKey(cfg.Prefix, name), cfg.Instance), of: q, trails: make([]send.Trail, len(q.servers))}
 	b.lease.Locker, b.lease.Claim, b.lease.Name, b.lease.Token = q.base, b, name, b.token
 	return b
 }
@@ -126,7 +126,7 @@ func (b *bid) GiveUp(bool) (reply int, err error) {
 }
 
 // counted is the vote of a server whose answer is a number.
-func counted(answer link.Reply, err error) vote {
+func counted(answer send.Reply, err error) vote {
 	if err != nil {
 		return vote{err: err}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/keys"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/config"
 )
 
@@ -31,7 +31,7 @@ type claim struct {
 
 	lease locker.Lease
 	of    *Locker
-	trail link.Trail // of its calls
+	trail send.Trail // of its calls
 
 	guest    queue.Guest  // while it queues; of a lock that is not fair, as long as it holds it, too
 	answered int64        // the fence of the last answer; belongs to the goroutine that waits

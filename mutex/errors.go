@@ -3,7 +3,7 @@ package mutex
 import (
 	"errors"
 
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -26,7 +26,7 @@ var (
 
 	// ErrNotReplicated is returned when Redis granted the lock, but fewer replicas than Config.Replicas acknowledged it in time.
 	// The lock is being released. It is the same error in all packages of the library.
-	ErrNotReplicated = link.ErrNotReplicated
+	ErrNotReplicated = send.ErrNotReplicated
 )
 
 var errNoNames = errors.New("mutex: no names")

@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/goredis"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/config"
 )
 
@@ -24,7 +24,7 @@ import (
 // Package admin shows what all of them say.
 type Quorum struct {
 	base     *locker.Locker
-	servers  []*link.Sender
+	servers  []*send.Sender
 	majority int
 }
 
@@ -64,7 +64,7 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	base.Trust -= base.Trust/100 + 2*time.Millisecond // as clocks run apart
 	q := &Quorum{base: base, majority: len(clients)/2 + 1}
 	for _, rdb := range clients {
-		q.servers = append(q.servers, link.NewSender(rdb, base.Config.RedisTimeout, base.Life.Life))
+		q.servers = append(q.servers, send.NewSender(rdb, base.Config.RedisTimeout, base.Life.Life))
 	}
 	return q, nil
 }

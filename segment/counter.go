@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/goredis"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -23,7 +23,7 @@ type Redis interface {
 // Counter counts units, under any number of names. It is safe for concurrent use.
 type Counter struct {
 	rdb   Redis
-	redis *link.Sender
+	redis *send.Sender
 	cfg   Config
 	lanes lanes
 	life  *lifecycle.Life
@@ -38,7 +38,7 @@ func New(rdb Redis, cfg Config) (*Counter, error) {
 	}
 	cfg = cfg.withDefaults()
 	life := lifecycle.New()
-	return &Counter{rdb: rdb, redis: link.NewSender(rdb, cfg.RedisTimeout, life), cfg: cfg, life: life}, nil
+	return &Counter{rdb: rdb, redis: send.NewSender(rdb, cfg.RedisTimeout, life), cfg: cfg, life: life}, nil
 }
 
 // Close returns when everything that the Counter started has ended. It makes a last attempt to give back the units of

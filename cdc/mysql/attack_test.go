@@ -147,7 +147,7 @@ func TestALogThatBeginsAnewInvalidatesTheKindsWhole(t *testing.T) {
 // TestWhateverTheLogIsWrittenWithItsChangesAreRead has formats of the log that the server converts or compresses, and settings of sessions.
 func TestWhateverTheLogIsWrittenWithItsChangesAreRead(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "keys-") // which another user may read
+	dir, err := os.MkdirTemp("", "keys-") //nolint:usetesting // another user reads it, who may not enter t.TempDir
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // it is temporary
 	key := filepath.Join(dir, "keys")

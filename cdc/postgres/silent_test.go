@@ -94,12 +94,12 @@ var published = map[string]struct{ make, table, out, in string }{
 }
 
 // publishes makes a world of one of them.
-func publishes(t *testing.T, make, table string) (w *world, cfg Config) {
+func publishes(t *testing.T, first, table string) (w *world, cfg Config) {
 	t.Helper()
 	t.Parallel()
 	w = newWorld(t, "")
-	if make != "" {
-		w.exec(make)
+	if first != "" {
+		w.exec(first)
 	}
 	w.exec("ALTER DATABASE " + w.slot + " SET search_path = public, s")
 	w.pool.Reset()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// mention is a code span that can be a path, of the repository or of one of its folders: `internal/redis/link/doc.go`.
+// mention is a code span that can be a path, of the repository or of one of its folders: `internal/redis/send/doc.go`.
 var mention = regexp.MustCompile("`([a-z]+(?:/[\\w.-]+)+)/?`")
 
 // checkMentions looks for the paths that Markdown names without a link.

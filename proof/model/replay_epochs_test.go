@@ -13,8 +13,8 @@ import (
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/testing/model"
 	"github.com/cacheguard/go/internal/testing/replay"
 )
@@ -36,7 +36,7 @@ type epochGet struct {
 type epochsWorld struct {
 	*scriptWorld
 	all  bool // everything is invalidated, else the tag
-	link *link.Link
+	link *send.Link
 	gets map[string]*epochGet
 	keys map[string]string // of the epochs, by their names in the model
 	want map[string]string // the model's state after the step
@@ -53,7 +53,7 @@ func newEpochsWorld(t *testing.T, all bool) func([]replay.Step, replay.Edit) rep
 	return func(run []replay.Step, edit replay.Edit) replay.World {
 		w := &epochsWorld{scriptWorld: newScriptWorld(t, edit), all: all, gets: make(map[string]*epochGet)}
 		h := breaker.New(w.rdb, w.space.Prefix, time.Minute, nil)
-		w.link = link.New(w.rdb, time.Minute, h)
+		w.link = send.New(w.rdb, time.Minute, h)
 		t.Cleanup(w.link.Close)
 		newEpochs := func() *epoch.Epochs {
 			return epoch.New(epoch.Config{

@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/breaker"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 )
 
 // A name says what is invalidated together. Its first letter says what it is.
@@ -55,7 +55,7 @@ type Pending interface {
 type Config struct {
 	Prefix   string
 	Channel  string // scripts publish the notices for local tiers there
-	Link     *link.Link
+	Link     *send.Link
 	Breakers *breaker.Set
 	Pending  Pending
 
@@ -70,7 +70,7 @@ type Config struct {
 type Epochs struct {
 	Tier *tier.Tier // that is told before a name is asked about; nil: there is none. It does not change after the first call.
 
-	link       *link.Link
+	link       *send.Link
 	breakers   *breaker.Set
 	pending    Pending
 	removed    func()

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 )
 
 // touchEvery is how many loads there are for each that lets its epochs last anew.
@@ -17,7 +17,7 @@ var ErrUnproven = errors.New("a tag may have been invalidated")
 // loading is what a Reading keeps for a load.
 type loading struct {
 	made     map[string]protocol.Epoch // by key: epochs that Redis did not have at first
-	askedAny *link.Read
+	askedAny *send.Read
 	anyTag   protocol.Epoch // of all tags together, as it was before the load; zero: not known
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/tier"
-	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/send"
 )
 
 // Reading is a question for the epochs of the names that an entry may have. All that it answers with was read after it
@@ -27,10 +27,10 @@ type Reading struct {
 	since  uint64      // when it began, for Pending
 	forgot uint64      // when it began, for Epochs.see
 
-	read   *link.Read // of what Keys are
+	read   *send.Read // of what Keys are
 	asking bool       // it has to be waited for
 	failed error      // why there is no answer
-	more   *link.Read // of the tags of the entry that these did not have; nil: the link is closed
+	more   *send.Read // of the tags of the entry that these did not have; nil: the link is closed
 	lacks  bool       // more has to be waited for
 
 	stamp    protocol.Stamp // that is compared
@@ -82,12 +82,12 @@ func (r *Reading) Keys() []string {
 }
 
 // Take takes what was read together with the value.
-func (r *Reading) Take(read *link.Read) { r.read = read }
+func (r *Reading) Take(read *send.Read) { r.read = read }
 
 // Ask begins to read Keys without a value, and does not wait.
 func (r *Reading) Ask(ctx context.Context) { r.read, r.asking = r.epochs.ask(ctx, r.Keys()), true }
 
-// wait waits for the reply to Ask, once. The error is the context's, or link.ErrClosed.
+// wait waits for the reply to Ask, once. The error is the context's, or send.ErrClosed.
 func (r *Reading) wait(ctx context.Context) error {
 	if !r.asking {
 		return r.failed
@@ -99,14 +99,14 @@ func (r *Reading) wait(ctx context.Context) error {
 	return r.failed
 }
 
-func (e *Epochs) ask(ctx context.Context, keys []string) *link.Read {
+func (e *Epochs) ask(ctx context.Context, keys []string) *send.Read {
 	read, _ := e.link.Ask(ctx, keys[0], keys[1:]...) // refuses when it is closed only: nil
 	return read
 }
 
-func wait(ctx context.Context, read *link.Read) error {
+func wait(ctx context.Context, read *send.Read) error {
 	if read == nil {
-		return link.ErrClosed
+		return send.ErrClosed
 	}
 	return read.Wait(ctx)
 }
@@ -115,7 +115,7 @@ func wait(ctx context.Context, read *link.Read) error {
 // sent. An epoch that read has of it, because another key in the same request has the tag, too, may be older than the
 // mark, and the local tier would keep what is invalid.
 func (r *Reading) epoch(key string) (e protocol.Epoch, redisErr error) {
-	for _, read := range [...]*link.Read{r.more, r.read} {
+	for _, read := range [...]*send.Read{r.more, r.read} {
 		if read != nil {
 			if raw, err, asked := read.Beside(key); asked {
 				r.Ends = r.Ends || protocol.Ends(raw)
@@ -181,7 +181,7 @@ func (r *Reading) compareTags(ctx context.Context) {
 }
 
 // Lacking is a read that Holds waits for; nil: it waits for none.
-func (r *Reading) Lacking() *link.Read {
+func (r *Reading) Lacking() *send.Read {
 	if r.lacks && !r.revoked {
 		return r.more
 	}

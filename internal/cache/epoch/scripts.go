@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 )
 
 //go:embed lua/*.lua
@@ -28,7 +28,7 @@ const ttl = 30 * 24 * time.Hour
 // make returns the epochs at the keys, which are of one part, as they are at one moment. It makes missing ones.
 func (e *Epochs) make(ctx context.Context, keys []string) ([]protocol.Epoch, error) {
 	call := &script.Call{Script: makeScript, Keys: withUntils(keys), Args: []any{rand.Text(), script.Millis(ttl)}}
-	cmd, err := e.link.Do(ctx, keys[0], &link.Call{Script: call, Rank: link.HoldsSlot})
+	cmd, err := e.link.Do(ctx, keys[0], &send.Call{Script: call, Rank: send.HoldsSlot})
 	if err != nil {
 		return nil, err
 	}

@@ -51,40 +51,57 @@ type Intents struct {
 // standing is how intents stand on keys, or on the epochs of tags: what is invalidated, and the calls.
 type standing struct {
 	*invalidate.Sender
-	intend func(id, intent, notice string) *script.Call
-	renew  func(id, intent string) script.Call
-	done   func(id, intent, notice string) *script.Call
+	calls
+}
+
+// calls are what an intent asks of Redis: onKeys and onTags.
+type calls interface {
+	intend(id, intent, notice string) *script.Call
+	renew(id, intent string) script.Call
+	done(id, intent, notice string) *script.Call
+}
+
+// onKeys are the calls for keys.
+type onKeys struct{ keys *protocol.Keyspace }
+
+func (o onKeys) intend(key, intent, notice string) *script.Call {
+	return o.keys.Intend(o.keys.ValueKey(key), intent, notice)
+}
+
+func (o onKeys) renew(key, intent string) script.Call {
+	return o.keys.RenewIntend(o.keys.ValueKey(key), intent)
+}
+
+func (o onKeys) done(key, intent, notice string) *script.Call {
+	return o.keys.Done(o.keys.ValueKey(key), intent, notice)
+}
+
+// onTags are the calls for epochs, whose ids are a part and a name.
+type onTags struct {
+	epochs *epoch.Epochs
+	keys   *protocol.Keyspace // for how long an intent stands
+}
+
+func (o onTags) intend(id, intent, notice string) *script.Call {
+	part, name := invalidate.PartAndName(id)
+	return o.epochs.Intend(name, part, intent, o.keys.IntentTTL(), notice)
+}
+
+func (o onTags) renew(id, intent string) script.Call {
+	part, name := invalidate.PartAndName(id)
+	return o.epochs.RenewIntend(name, part, intent, o.keys.IntentTTL())
+}
+
+func (o onTags) done(id, intent, notice string) *script.Call {
+	part, name := invalidate.PartAndName(id)
+	return o.epochs.Done(name, part, intent, notice)
 }
 
 // Open makes the Intents those of a Guard.
 func (i *Intents) Open(cfg Config) {
 	i.Config, i.all = cfg, make(map[*Intent]struct{})
-	keys, epochs := cfg.Keys, cfg.Epochs
-	i.onKeys = standing{
-		Sender: cfg.OfKeys,
-		intend: func(key, intent, notice string) *script.Call {
-			return keys.Intend(keys.ValueKey(key), intent, notice)
-		},
-		renew: func(key, intent string) script.Call { return keys.RenewIntend(keys.ValueKey(key), intent) },
-		done: func(key, intent, notice string) *script.Call {
-			return keys.Done(keys.ValueKey(key), intent, notice)
-		},
-	}
-	i.onTags = standing{
-		Sender: &cfg.OfEpochs.Sender,
-		intend: func(id, intent, notice string) *script.Call {
-			part, name := invalidate.PartAndName(id)
-			return epochs.Intend(name, part, intent, keys.IntentTTL(), notice)
-		},
-		renew: func(id, intent string) script.Call {
-			part, name := invalidate.PartAndName(id)
-			return epochs.RenewIntend(name, part, intent, keys.IntentTTL())
-		},
-		done: func(id, intent, notice string) *script.Call {
-			part, name := invalidate.PartAndName(id)
-			return epochs.Done(name, part, intent, notice)
-		},
-	}
+	i.onKeys = standing{cfg.OfKeys, onKeys{cfg.Keys}}
+	i.onTags = standing{&cfg.OfEpochs.Sender, onTags{cfg.Epochs, cfg.Keys}}
 }
 
 // Begin begins an intent that names nothing yet, and that Timeout bounds; nil: after Close.

@@ -7,23 +7,27 @@ import (
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/breaker"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Writer sends what must not be forgotten.
 type Writer struct {
-	Link     *link.Link
+	Link     *send.Link
 	Replicas int // have to acknowledge what is written
 	Breakers *breaker.Set
 	Life     *lifecycle.Life
 	Journal  *report.Journal
 	Notices  *tier.Notices
-	Local    func() *tier.Local
+	Owner
+}
 
-	Failed func(op, key string, err error) error // reports that Redis failed, and returns the error for that
-	Untold func(op, key string, err error) error // does not report it
+// Owner is the Guard.
+type Owner interface {
+	Local() *tier.Local                     // nil: it has none
+	Failed(op, key string, err error) error // reports that Redis failed, and returns the error for that
+	Untold(op, key string, err error) error // does not report it
 }
 
 // write runs calls that must not be forgotten, all for one part of the keyspace, under RedisTimeout. Each command has

@@ -12,8 +12,8 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/acl"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
@@ -25,7 +25,7 @@ type Checks struct {
 	Life     *lifecycle.Life
 	Keys     protocol.Keyspace
 	Inbox    *wake.Inbox
-	Link     *link.Link
+	Link     *send.Link
 	Epochs   *epoch.Epochs
 	Probes   *tier.Probes // of the local tier; nil: there is none
 	Channels []string     // that it listens to

@@ -7,8 +7,8 @@ import (
 
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/keys"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -24,7 +24,7 @@ type Queued struct {
 	undo func(release script.Call) script.Call // makes of the call that releases the one that Abandon sends; nil: it is that
 
 	guest  queue.Guest
-	trail  link.Trail   // of its requests
+	trail  send.Trail   // of its requests
 	ticket atomic.Int64 // of its place in the queue, as far as it knows
 	dead   time.Time    // when Redis takes it out of the queue as it does not wait for longer; zero: never
 }

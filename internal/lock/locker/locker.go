@@ -14,8 +14,8 @@ import (
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/lease"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -33,7 +33,7 @@ type Locker struct {
 	lifecycle.LockErrors
 
 	Life   *lifecycle.Lender[*Lease]
-	Redis  *link.Sender
+	Redis  *send.Sender
 	Inbox  *wake.Inbox
 	Keeper *lease.Keeper // nil: no lease is renewed by it
 	Config config.Lock   // with the defaults
@@ -57,11 +57,11 @@ func New(pkg string, cfg config.Lock) *Locker {
 // Open returns a Locker on a Redis. It does no I/O and starts no goroutine. The error names the package and every field that is out of
 // range; more has the problems of fields that only this kind of lock has.
 func Open(pkg string, rdb Redis, cfg config.Lock, more error) (*Locker, error) {
-	if err := errors.Join(config.CheckClient(rdb), goredis.CheckOnePlace(rdb), cfg.Check(), more, link.CheckReplicas(rdb, cfg.Replicas)); err != nil {
+	if err := errors.Join(config.CheckClient(rdb), goredis.CheckOnePlace(rdb), cfg.Check(), more, send.CheckReplicas(rdb, cfg.Replicas)); err != nil {
 		return nil, fmt.Errorf("%s: %w", pkg, err)
 	}
 	k := New(pkg, cfg.WithDefaults())
-	k.rdb, k.Redis = rdb, link.NewSender(rdb, k.Config.RedisTimeout, k.Life.Life)
+	k.rdb, k.Redis = rdb, send.NewSender(rdb, k.Config.RedisTimeout, k.Life.Life)
 	k.Inbox, k.leaves[0] = wake.Open(rdb, k.Config.Prefix)
 	k.Keeper, k.leaves[1] = lease.Open(rdb, k.Config.RedisTimeout)
 	return k, nil
@@ -116,7 +116,7 @@ func (k *Locker) Wait(ctx context.Context, w queue.Waiter) (queue.Grant, error) 
 
 // Renew runs the call that renews a lease. Replicas acknowledge it, if they have to.
 func (k *Locker) Renew(ctx context.Context, call script.Call) (reply int, sent time.Time, err error) {
-	var answer link.Reply
+	var answer send.Reply
 	if k.Config.Replicas > 0 {
 		answer, err = k.Redis.Acknowledged(ctx, call, k.Config.Replicas)
 	} else {

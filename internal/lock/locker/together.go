@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/cacheguard/go/internal/lock/queue"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -62,7 +62,7 @@ func TryTogether(ctx context.Context, k *Locker, names []string, claim func(name
 
 // askTogether is Queued.Try for many claims. take makes the calls. If one is not granted, all have been abandoned.
 func askTogether(ctx context.Context, k *Locker, claims []*Queued, take func(i int, ask script.Call) script.Call) ([]queue.Grant, error) {
-	calls, trails := make([]script.Call, len(claims)), make([]*link.Trail, len(claims))
+	calls, trails := make([]script.Call, len(claims)), make([]*send.Trail, len(claims))
 	for i, c := range claims {
 		patience := queue.PatienceOf(ctx, k.Redis.RoundTrip(c.Keys[0]))
 		calls[i], trails[i] = take(i, c.Asking(c.Lease.Token, c.As, k.Config.TTL, 0, patience, "", 0)), &c.trail

@@ -37,7 +37,7 @@ func TestTheCommandsOfAllScriptsAreListed(t *testing.T) {
 			files = append(files, "../../../internal/lock/queue/lua/prelude.lua")
 		}
 		if s.Package == "cacheguard" {
-			for _, more := range []string{"cache/epoch", "redis/link", "cache/hottest"} {
+			for _, more := range []string{"cache/epoch", "redis/send", "cache/hottest"} {
 				others, err := filepath.Glob("../../../internal/" + more + "/lua/*.lua")
 				if err != nil || len(others) == 0 {
 					t.Fatalf("scripts of %s: %v, %v", more, others, err)

@@ -10,7 +10,7 @@
 // something better to do than to wait. Background probes measure until it is quick again.
 //
 // A cluster's nodes fail one by one, and its slots are mostly in a few ranges per node. So the slots are divided into Parts
-// ranges, each with its own breaker and, in package link, its own lanes: a dead node does not hold up the keys of others.
+// ranges, each with its own breaker and, in package send, its own lanes: a dead node does not hold up the keys of others.
 // Two nodes that share a part share its fate. Each failure makes the client reload the cluster's slots: by itself go-redis
 // goes on with a dead primary for up to a minute after another took its place, because only a node that is alive answers
 // MOVED. One server has one breaker, and so has a Ring, whose heartbeat takes dead shards out.

@@ -1,4 +1,4 @@
-// Package lease renews leases: one clock per process and Redis client says when, and package link sends what is due.
+// Package lease renews leases: one clock per process and Redis client says when, and package send sends what is due.
 //
 // A renewal is a script that extends the lease if its token is still there, and then returns a number above 0; any
 // other number means that the lease is lost. It is sent every third of the lease, together with others that are due
@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/perclient"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -50,7 +50,7 @@ type Renewal struct {
 
 // Keeper keeps the time of renewals.
 type Keeper struct {
-	link    *link.Link
+	link    *send.Link
 	timeout time.Duration
 	life    *lifecycle.Life // joins what hands over
 
@@ -62,12 +62,12 @@ type Keeper struct {
 
 // Open returns the process's keeper for the client. The caller calls release when it holds no lease any more. An
 // operation of the first opener's timeout bounds each request.
-func Open(rdb link.Redis, timeout time.Duration) (k *Keeper, release func()) {
+func Open(rdb send.Redis, timeout time.Duration) (k *Keeper, release func()) {
 	return keepers.Open(rdb, func() *Keeper { return newKeeper(rdb, timeout) }, (*Keeper).close)
 }
 
-func newKeeper(rdb link.Redis, timeout time.Duration) *Keeper {
-	return &Keeper{link: link.NewOnce(rdb, timeout), timeout: timeout, life: lifecycle.New(), held: make(map[*Renewal]struct{})}
+func newKeeper(rdb send.Redis, timeout time.Duration) *Keeper {
+	return &Keeper{link: send.NewOnce(rdb, timeout), timeout: timeout, life: lifecycle.New(), held: make(map[*Renewal]struct{})}
 }
 
 func (k *Keeper) close() {
@@ -169,17 +169,17 @@ func (k *Keeper) renew(batch []*Renewal) *sync.WaitGroup {
 	ctx, cancel := context.WithTimeout(k.life.Ending, k.timeout)
 	defer cancel()
 	answered := new(sync.WaitGroup)
-	calls := make([]link.Call, len(batch))
+	calls := make([]send.Call, len(batch))
 	for i, r := range batch {
 		answered.Add(1)
 		due := r.Lease.Due()
-		late := func(reply link.Reply, err error) { k.told(r, reply, err) }
-		told := func(reply link.Reply, err error) {
+		late := func(reply send.Reply, err error) { k.told(r, reply, err) }
+		told := func(reply send.Reply, err error) {
 			defer answered.Done()
 			k.landed(r)
 			late(reply, err)
 		}
-		calls[i] = link.Call{Script: &due, Rank: link.Renews, Replicas: r.Replicas, Single: true, Told: told, Late: late}
+		calls[i] = send.Call{Script: &due, Rank: send.Renews, Replicas: r.Replicas, Single: true, Told: told, Late: late}
 	}
 	k.link.Hand(ctx, calls)
 	return answered
@@ -192,13 +192,13 @@ func (k *Keeper) landed(r *Renewal) {
 }
 
 // told hears of the reply to a renewal, or that there is none.
-func (k *Keeper) told(r *Renewal, reply link.Reply, err error) {
+func (k *Keeper) told(r *Renewal, reply send.Reply, err error) {
 	kept := 0
 	if err == nil {
 		kept, err = reply.Int()
 	}
 	switch {
-	case errors.Is(err, link.ErrTimeout): // it is due again by now
+	case errors.Is(err, send.ErrTimeout): // it is due again by now
 	case err != nil:
 		k.schedule(r, time.Now().Add(r.TTL/10))
 	case kept > 0:

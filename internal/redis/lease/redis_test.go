@@ -12,8 +12,8 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/lease"
-	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -58,7 +58,7 @@ func (h *held) awaitRenewals(n int) {
 	redistest.Await(h.t, strconv.Itoa(n)+" renewals of "+h.key, func() bool { return h.renewals() >= n })
 }
 
-func keeper(t *testing.T, rdb link.Redis, timeout time.Duration) *lease.Keeper {
+func keeper(t *testing.T, rdb send.Redis, timeout time.Duration) *lease.Keeper {
 	t.Helper()
 	k, release := lease.Open(rdb, timeout)
 	t.Cleanup(release)

@@ -1,0 +1,138 @@
+package send
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/goredis"
+	"github.com/cacheguard/go/internal/redis/script"
+)
+
+// calls are a parcel of calls.
+type calls struct {
+	all  []*queuedCall
+	cmds []*redis.Cmd
+	room struct { // of the only call, mostly
+		all  [1]*queuedCall
+		cmds [1]*redis.Cmd
+	}
+}
+
+func newCalls() *calls {
+	p := new(calls)
+	p.all = p.room.all[:0]
+	return p
+}
+
+func (p *calls) read() int { return 0 }
+
+func (p *calls) longer() time.Duration { return forMore(len(p.all)) }
+
+func (p *calls) values() context.Context { return p.all[0].ctx }
+
+func (p *calls) carry(ctx context.Context) error {
+	l := p.all[0].lane.link
+	switch lane := p.all[0].lane; {
+	case lane.replicas > 0:
+		p.cmds = lane.acknowledged(ctx, p.scripts())
+	case lane.apart && len(p.all) == 1: // a cluster client does not follow a DEL by itself to where its key has moved
+		p.cmds = script.RunAll(ctx, l.rdb, p.scripts())
+	case len(p.all) == 1:
+		p.cmds = append(p.room.cmds[:0], p.all[0].Script.Run(ctx, l.alone))
+	default:
+		p.cmds = script.RunAll(ctx, l.piped, p.scripts())
+	}
+	outcome := context.Canceled // which the breaker does not count: all of it is sent again
+	for _, cmd := range p.cmds {
+		err := cmd.Err()
+		l.breakers.Failed(err)
+		if moved(err) {
+			goredis.Reload(l.rdb)
+		}
+		switch {
+		case !breaker.Unavailable(err):
+			outcome = nil // any answer says that Redis can serve
+		case outcome != nil && !p.broken(err):
+			outcome = err
+		}
+	}
+	return outcome
+}
+
+func (p *calls) scripts() []*script.Call {
+	all := make([]*script.Call, len(p.all))
+	for i, c := range p.all {
+		all[i] = c.Script
+	}
+	return all
+}
+
+// broken reports whether a pipeline ended with its connection, and the client, which sends no pipeline twice, has left it so.
+func (p *calls) broken(err error) bool {
+	return len(p.all) > 1 && p.all[0].lane.link.once && brokenConnection(err)
+}
+
+// deliver sends again, alone, what only a pipeline is refused.
+func (p *calls) deliver() {
+	for i, c := range p.all {
+		cmd := p.cmds[i]
+		c.Trail.end(cmd.Err())
+		if broken := p.broken(cmd.Err()); !c.Single && (broken || len(p.all) > 1 && sentAgain(cmd.Err())) {
+			c.again(broken)
+			continue
+		}
+		if !c.answer(cmd, cmd.Err()) {
+			c.late(cmd, cmd.Err())
+		}
+	}
+}
+
+// sentAgain reports whether the client sends a command again after this error, but no pipeline: of a slot that
+// moves or has moved, or that nobody serves for a moment, or of a primary that is one no more, or has no replicas yet.
+func sentAgain(err error) bool {
+	return slices.ContainsFunc([]string{"TRYAGAIN", "CLUSTERDOWN", "READONLY", "NOREPLICAS", "MOVED ", "ASK "}, func(prefix string) bool {
+		return redis.HasErrorPrefix(err, prefix)
+	})
+}
+
+// brokenConnection reports whether a connection ended, or could not be made, before its replies came.
+func brokenConnection(err error) bool {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return true
+	}
+	op, is := errors.AsType[*net.OpError](err)
+	return is && !op.Timeout()
+}
+
+// fail answers calls that were not sent, or whose reply did not come in time. That will be late, then.
+func (p *calls) fail(err error) {
+	for _, c := range p.all {
+		if c.sent {
+			c.Trail.end(err)
+		}
+		c.answer(nil, err)
+		if !c.sent {
+			c.unanswered(err)
+		}
+	}
+}
+
+func (p *calls) overdue(before time.Time) time.Time { return overdue(p.all, before) }
+
+func (p *calls) late() {
+	for i, c := range p.all {
+		c.late(p.cmds[i], p.cmds[i].Err())
+	}
+}
+
+// moved reports whether a node does not serve a key, or not yet, and others may.
+func moved(err error) bool {
+	return script.Says(err, "MOVED ", "ASK ", "TRYAGAIN", "READONLY", "CLUSTERDOWN")
+}

@@ -1,0 +1,254 @@
+package send
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/goredis"
+)
+
+// maxFlying bounds the parcels of a lane that are in flight, also slow ones that have given their credit back.
+const maxFlying = 32
+
+// queue is what waits to be sent. Its methods are called with the lane's mutex held.
+type queue interface {
+	// take returns the next parcel, of requests that somebody waits for; nil if there is none. Of what is urgent only:
+	// while the breaker is open. An answer takes about trip; idle: nothing is in flight.
+	take(urgentOnly bool, trip time.Duration, idle bool) parcel
+	// drain takes out what take(true) would leave, or everything.
+	drain(everything bool) []parcel
+	// full reports whether a whole parcel waits already.
+	full() bool
+	empty() bool
+	overdue(before time.Time) (oldest time.Time)
+}
+
+// parcel is what one request to Redis carries.
+type parcel interface {
+	// values is the context of its first request, for the sake of its values.
+	values() context.Context
+	// carry sends it and waits for the replies, which it keeps to itself. It returns what they say of Redis.
+	carry(ctx context.Context) error
+	// longer is how much longer than others it may take, as it has so many requests.
+	longer() time.Duration
+	// read is how many bytes of values it brought.
+	read() int
+	// deliver hands the replies out.
+	deliver()
+	// fail answers all of its requests with the error. Unlike all else it may be called while carry runs.
+	fail(err error)
+	// late is called instead of deliver when it had failed before carry returned.
+	late()
+	// overdue tells those who asked by then that their answers are late, once. It returns when the oldest asked who will
+	// want to know later; zero: nobody will. It is called with the lane's mutex held.
+	overdue(before time.Time) (oldest time.Time)
+}
+
+// flight is a parcel in flight.
+type flight struct {
+	parcel    parcel
+	worker    *worker
+	permit    breaker.Permit
+	asked     bool // the breaker gave the permit
+	sent      time.Time
+	slowAt    time.Time
+	deadline  time.Time
+	took      time.Duration // until there was an answer, or it was given up
+	slow      bool          // it has given its credit back
+	givenUp   bool
+	reprieves int
+}
+
+// lane carries the reads, or the calls, of one part of the keyspace.
+type lane struct {
+	link     *Link
+	breaker  *breaker.Breaker
+	apart    bool         // see RunApart
+	node     goredis.Node // that all of it goes to; nil: the client finds it
+	replicas int          // that have to acknowledge what is written
+	most     int          // parcels in flight
+
+	mu        sync.Mutex
+	closed    bool
+	queue     queue
+	arrived   uint64    // counts requests, to see whether more are on their way
+	flying    []*flight // oldest first
+	credits   int       // that are in use
+	spare     int       // that there are beside those for the round trip
+	gathering bool      // a worker is about to take the next parcel
+	idle      []*worker
+	bytes     uint64 // of values that were read
+	trip      trip
+	alarm     *time.Timer // calls overdue
+	alarmAt   time.Time   // zero: it is not set
+}
+
+func newLane(l *Link, b *breaker.Breaker, q queue) *lane {
+	return &lane{link: l, breaker: b, queue: q, most: maxFlying}
+}
+
+// mayFlyLocked reports whether there is a credit.
+func (l *lane) mayFlyLocked() bool {
+	return l.credits < l.trip.credits()+l.spare && len(l.flying) < l.most
+}
+
+// dispatchLocked makes a worker take the next parcel, if there is one and a credit for it. While the breaker is open no
+// credit is needed to be refused.
+func (l *lane) dispatchLocked() {
+	if l.gathering || l.queue.empty() || !l.mayFlyLocked() && !l.breaker.IsOpen() {
+		return
+	}
+	l.gathering = true
+	if n := len(l.idle); n > 0 {
+		w := l.idle[n-1]
+		l.idle = l.idle[:n-1]
+		w.wake <- struct{}{} // size 1, and empty: the worker was idle
+		return
+	}
+	w := newWorker(l)
+	l.link.running.Go(w.run) // owner: the Link; stop: idleness, close, or its parcel's failure; joined by Close
+}
+
+// arrivals is how many requests have come so far.
+func (l *lane) arrivals() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.arrived
+}
+
+// take gives the worker, which gathers, its next parcel. None: the worker is idle. take also returns the parcels that
+// the breaker refuses, to be answered outside of the mutex.
+func (l *lane) take(w *worker) (f *flight, refused []parcel) {
+	permit, err := l.breaker.Allow()
+	asked := err == nil
+	l.mu.Lock()
+	l.gathering = false
+	if !asked {
+		refused = l.queue.drain(false)
+	}
+	var p parcel
+	if l.mayFlyLocked() {
+		p = l.queue.take(!asked, l.trip.smooth, len(l.flying) == 0)
+	}
+	if p != nil {
+		f = l.flyLocked(p, w, l.link.timeout/slowShare)
+		f.permit, f.asked = permit, asked
+		l.dispatchLocked()
+	} else {
+		w.restLocked()
+	}
+	l.mu.Unlock()
+	if p == nil && asked {
+		permit.Done(context.Canceled) // says nothing of Redis
+	}
+	return f, refused
+}
+
+// flyLocked starts the clock of a parcel.
+func (l *lane) flyLocked(p parcel, w *worker, patience time.Duration) *flight {
+	now, f := time.Now(), &w.flight
+	*f = flight{parcel: p, worker: w, sent: now, slowAt: now.Add(patience), deadline: now.Add(l.link.timeout + p.longer())}
+	l.flying = append(l.flying, f)
+	l.credits++
+	l.watchLocked(now, f.slowAt)
+	return f
+}
+
+// landLocked takes a parcel off that is not in flight any more.
+func (l *lane) landLocked(f *flight) {
+	if i := slices.Index(l.flying, f); i >= 0 {
+		l.flying = slices.Delete(l.flying, i, i+1)
+	}
+	l.returnCreditLocked(f)
+}
+
+func (l *lane) returnCreditLocked(f *flight) {
+	if !f.slow {
+		f.slow = true
+		l.credits--
+	}
+}
+
+// complete lands the flight of a worker, unless it was given up, and reports whether the worker may go on. The worker
+// gathers the next parcel if there is a credit, as its callers may be about to ask again and share one.
+func (l *lane) complete(f *flight, err error) (goOn bool) {
+	if !l.land(f, err) {
+		f.parcel.late()
+		return false
+	}
+	l.report(f, err)
+	l.mu.Lock()
+	if l.gathering || !l.mayFlyLocked() {
+		f.worker.restLocked()
+	} else {
+		l.gathering = true
+	}
+	l.mu.Unlock()
+	f.parcel.deliver()
+	return true
+}
+
+// land reports false if the flight was given up.
+func (l *lane) land(f *flight, err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.givenUp {
+		return false
+	}
+	now := time.Now()
+	if err == nil {
+		l.trip.add(now, now.Sub(f.sent))
+	}
+	f.took = now.Sub(f.sent)
+	l.bytes += uint64(f.parcel.read())
+	l.landLocked(f)
+	return true
+}
+
+// report reports a parcel's outcome to the breaker. When that opens it, the queue is answered at once. The user's hook
+// may be called, so the caller holds no mutex, and no worker that others wait for is about to gather.
+func (l *lane) report(f *flight, err error) {
+	if !l.apart && (err == nil || errors.Is(err, ErrTimeout)) {
+		l.breaker.Took(f.took)
+	}
+	if f.asked {
+		f.permit.Done(err)
+	} else {
+		l.breaker.Record(err)
+	}
+	if err != nil && l.breaker.IsOpen() {
+		l.link.failQueued(l.breaker)
+	}
+}
+
+// failQueued answers what waits for a breaker's part of the keyspace.
+func (l *Link) failQueued(b *breaker.Breaker) {
+	for _, lane := range slices.Concat(l.reads, l.calls) { // what goes apart is sent all the same
+		if lane.breaker == b {
+			lane.drain(false, breaker.ErrOpen)
+		}
+	}
+}
+
+func (l *lane) drain(everything bool, err error) {
+	l.mu.Lock()
+	refused := l.queue.drain(everything)
+	l.mu.Unlock()
+	for _, p := range refused {
+		p.fail(err)
+	}
+}
+
+func (l *lane) close() {
+	l.mu.Lock()
+	l.closed = true
+	for _, w := range l.idle {
+		w.cancel()
+	}
+	l.mu.Unlock()
+	l.drain(true, ErrClosed)
+}

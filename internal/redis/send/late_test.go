@@ -1,0 +1,179 @@
+package send
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// lateness notes what Late is told.
+type lateness struct {
+	mu    sync.Mutex
+	told  []string // the replies; "" for none
+	first chan struct{}
+}
+
+func (l *lateness) late(late Reply, err error) {
+	reply := ""
+	if err == nil {
+		reply, _ = late.Text()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, reply)
+	if len(l.told) == 1 {
+		close(l.first)
+	}
+}
+
+func (l *lateness) expect(t *testing.T, want ...string) {
+	t.Helper()
+	if len(want) > 0 {
+		receive(t, l.first)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.told) != len(want) || len(want) == 1 && l.told[0] != want[0] {
+		t.Errorf("Late was told %q, want %q", l.told, want)
+	}
+}
+
+func observed(key, word string) (*Call, *lateness) {
+	c, l := echoed(key, word), &lateness{first: make(chan struct{})}
+	c.Late = l.late
+	return c, l
+}
+
+// again begins a call that was sent before, without an answer.
+func (s *stage) again(c *Call) doing {
+	s.t.Helper()
+	return doing{begin(s.t, func(ctx context.Context) (*redis.Cmd, error) {
+		q := &queuedCall{Call: *c, lane: s.calls[0], ctx: ctx, done: make(chan struct{}), tried: true, waited: true}
+		if err := s.calls[0].enqueue(q); err != nil {
+			return nil, err
+		}
+		reply, err := q.wait()
+		return reply.Cmd, err
+	})}
+}
+
+func TestLateGetsTheReplyWhenTheCallerHasLeft(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 3} { // alone, in a pipeline
+		s := newStage(t, patient)
+		release := s.occupied("k")
+		held := s.proxy.On(func(args []string) bool { return args[len(args)-1] == "late" }, redistest.HoldReply)
+		c, late := observed("k", "late")
+		leaves := do(t, s.Link, c)
+		others := s.doAll(n-1, "k")
+		release()
+		receive(t, held.Hit())
+		leaves.giveUp()
+		late.expect(t)
+		held.Release()
+		late.expect(t, "late")
+		expectEach(others)
+		s.Close()
+		late.expect(t, "late")
+	}
+}
+
+func TestLateGetsTheReplyThatComesAfterTheTimeout(t *testing.T) {
+	t.Parallel()
+	s := stubbornStage(t)
+	held := s.hold("evalsha", redistest.HoldReply)
+	c, late := observed("k", "late")
+	do(t, s.Link, c).expectError(ErrTimeout)
+	late.expect(t)
+	held.Release()
+	late.expect(t, "late")
+	s.Close()
+	late.expect(t, "late")
+}
+
+func TestLateLearnsThatNoReplyEverCame(t *testing.T) {
+	t.Parallel()
+	s := stubbornStage(t)
+	lost := s.hold("evalsha", redistest.SwallowReply)
+	c, late := observed("k", "late")
+	leaves := do(t, s.Link, c)
+	receive(t, lost.Hit())
+	leaves.giveUp()
+	s.proxy.Cut()
+	late.expect(t, "")
+}
+
+func TestLateIsNotCalledForACallThatWasNotSent(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, patient)
+	release := s.occupied("k")
+	c, leftLate := observed("k", "1")
+	do(t, s.Link, c).giveUp()
+	c, closedLate := observed("k", "2")
+	refused := do(t, s.Link, c)
+	s.calls[0].close()
+	refused.expectError(ErrClosed)
+	release()
+	s.Close()
+	leftLate.expect(t)
+	closedLate.expect(t)
+}
+
+func TestLateIsNotCalledForACallThatWasAnswered(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, patient)
+	c, late := observed("k", "v")
+	do(t, s.Link, c).expect("v")
+	s.again(c).expect("v")
+	s.Close()
+	late.expect(t)
+}
+
+// A call that its caller sent itself, without an answer, may have run although it is not sent again.
+func TestLateIsCalledOnceForACallThatIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*stage, doing){
+		"left": func(_ *stage, d doing) { d.giveUp() },
+		"left, and the link is closed": func(s *stage, d doing) {
+			d.giveUp()
+			s.calls[0].close()
+		},
+		"closed": func(s *stage, d doing) {
+			s.calls[0].close()
+			d.expectError(ErrClosed)
+		},
+		"the breaker opens": func(s *stage, d doing) {
+			s.calls[0].drain(false, breaker.ErrOpen)
+			d.expectError(breaker.ErrOpen)
+		},
+		"left after it was taken out": func(s *stage, d doing) { // and before it was failed
+			lane := s.calls[0]
+			lane.mu.Lock()
+			refused := lane.queue.drain(false)
+			lane.mu.Unlock()
+			d.giveUp()
+			for _, p := range refused {
+				p.fail(breaker.ErrOpen)
+			}
+		},
+	} {
+		s := newStage(t, patient)
+		release := s.occupied("k")
+		c, late := observed("k", "v")
+		end(s, s.again(c))
+		release()
+		s.Close()
+		late.expect(t, "")
+		if t.Failed() {
+			t.Fatal(name)
+		}
+		if q := s.calls[0].queue.(*callQueue); q.gone != 0 || !q.empty() {
+			t.Errorf("%s: the queue has %d calls, %d of them gone", name, q.len(), q.gone)
+		}
+	}
+}

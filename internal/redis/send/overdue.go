@@ -1,0 +1,125 @@
+package send
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cacheguard/go/internal/run/yield"
+)
+
+// slowShare of the time-out is what a parcel may take before the lane goes on without it.
+const slowShare = 4
+
+// watchLocked has overdue called then, or earlier.
+func (l *lane) watchLocked(now, at time.Time) {
+	if !l.alarmAt.IsZero() && !at.Before(l.alarmAt) {
+		return // it looks then, and sets the alarm anew
+	}
+	l.alarmAt = at
+	if l.alarm == nil {
+		l.alarm = time.AfterFunc(at.Sub(now), l.overdue)
+	} else {
+		l.alarm.Reset(at.Sub(now))
+	}
+}
+
+// overdue looks for parcels that take long. When the process is so busy that a reply may be there and nobody has had time to
+// look, a parcel gets a little longer.
+func (l *lane) overdue() {
+	starved := yield.Starved()
+	now := time.Now()
+	lateAfter := l.lateAfter()
+	l.mu.Lock()
+	var lost []*flight
+	for _, f := range l.flying {
+		switch {
+		case now.Before(f.slowAt):
+			continue
+		case now.Before(f.deadline):
+		case starved && f.reprieves < yield.Reprieves:
+			f.reprieves++
+			f.deadline = now.Add(l.link.timeout / yield.Reprieves)
+		default:
+			f.givenUp, f.took = true, now.Sub(f.sent)
+			l.trip.average(l.link.timeout)
+			lost = append(lost, f)
+		}
+		l.returnCreditLocked(f)
+	}
+	l.flying = slices.DeleteFunc(l.flying, func(f *flight) bool { return f.givenUp })
+	l.alarmAt = time.Time{}
+	if next := l.nextLocked(); !next.IsZero() {
+		l.watchLocked(now, next)
+	}
+	switch {
+	case lateAfter == 0:
+	case starved:
+		l.watchLocked(now, now.Add(lateAfter)) // nobody is late yet
+	default:
+		l.tellLocked(now, lateAfter)
+	}
+	l.dispatchLocked()
+	l.mu.Unlock()
+	for _, f := range lost {
+		f.worker.cancel()
+		f.parcel.fail(noAnswer(f.deadline.Sub(f.sent)))
+		l.report(f, ErrTimeout)
+	}
+}
+
+// nextLocked is when to look again; zero: not before something is sent.
+func (l *lane) nextLocked() (next time.Time) {
+	for _, f := range l.flying {
+		at := f.deadline
+		if !f.slow {
+			at = f.slowAt
+		}
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// lateAfter is how long a request is kept waiting before it is late; 0: none is ever.
+func (l *lane) lateAfter() time.Duration {
+	if l.link.LateAfter == nil {
+		return 0
+	}
+	return l.link.LateAfter(l.breaker)
+}
+
+// asksLocked is the time, for a request that wants to know when its answer is late; zero: it will not be told.
+func (l *lane) asksLocked() (now time.Time) {
+	if lateAfter := l.lateAfter(); lateAfter > 0 {
+		now = time.Now()
+		l.watchLocked(now, now.Add(lateAfter))
+	}
+	return now
+}
+
+// tellLocked tells those whose answers are late, in the queue and in flight.
+func (l *lane) tellLocked(now time.Time, lateAfter time.Duration) {
+	oldest := l.queue.overdue(now.Add(-lateAfter))
+	for _, f := range l.flying {
+		if asked := f.parcel.overdue(now.Add(-lateAfter)); !asked.IsZero() && (oldest.IsZero() || asked.Before(oldest)) {
+			oldest = asked
+		}
+	}
+	if !oldest.IsZero() {
+		l.watchLocked(now, oldest.Add(lateAfter))
+	}
+}
+
+func (l *lane) stopAlarm() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.alarm != nil {
+		l.alarm.Stop()
+	}
+}
+
+func noAnswer(within time.Duration) error {
+	return fmt.Errorf("no answer within %v: %w", within.Round(time.Millisecond), ErrTimeout)
+}

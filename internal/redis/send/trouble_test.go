@@ -1,0 +1,163 @@
+package send
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+func TestParcelWithoutAReplyFailsAloneAndGivesItsCreditBack(t *testing.T) {
+	t.Parallel()
+	s := stubbornStage(t)
+	k := keysOf(t, s.Link, 3)
+	for _, key := range k {
+		s.set(key, "value of "+key)
+	}
+	lost := s.hold("get", redistest.SwallowReply)
+	first := ask(t, s.Link, k[0])
+	receive(t, lost.Hit())
+	var later []asking
+	for _, key := range k {
+		later = append(later, ask(t, s.Link, key))
+	}
+	first.expectTimeout()
+	for i, a := range later {
+		a.expect("value of " + k[i])
+	}
+	ask(t, s.Link, k[0]).expect("value of " + k[0])
+	s.sent.expect(t, k[:1], k, k[:1])
+	lane := s.reads[0]
+	redistest.Await(t, "the lane is at rest", func() bool {
+		lane.mu.Lock()
+		defer lane.mu.Unlock()
+		return lane.credits == 0 && len(lane.flying) == 0 && !lane.gathering
+	})
+}
+
+func TestSeveralParcelsInARowMayHangInALane(t *testing.T) {
+	t.Parallel()
+	s := stubbornStage(t)
+	key := keysOf(t, s.Link, 1)[0]
+	s.set(key, "v")
+	s.proxy.On(redistest.Command("get"), redistest.SwallowReply).Times(3)
+	for range 3 {
+		ask(t, s.Link, key).expectTimeout()
+	}
+	ask(t, s.Link, key).expect("v")
+}
+
+func TestLinkWorksAgainAfterABlackHole(t *testing.T) {
+	t.Parallel()
+	s := stubbornStage(t)
+	k := keysOf(t, s.Link, 2)
+	s.set(k[0], "v")
+	ask(t, s.Link, k[0]).expect("v")
+	s.proxy.BlackHole(true)
+	ask(t, s.Link, k[0]).expectTimeout()
+	ask(t, s.Link, k[1]).expectTimeout()
+	s.proxy.Cut() // or the black hole would keep what was lost in it
+	s.proxy.BlackHole(false)
+	redistest.Await(t, "an answer", func() bool { return ask(t, s.Link, k[0]).answer().Err == nil })
+	ask(t, s.Link, k[0]).expect("v")
+	ask(t, s.Link, k[1]).expectAbsence()
+}
+
+func TestReplyThatComesLateAnswersNobody(t *testing.T) {
+	t.Parallel()
+	s := stubbornStage(t)
+	key := keysOf(t, s.Link, 1)[0]
+	s.set(key, "old")
+	late := s.hold("get", redistest.HoldReply)
+	first := ask(t, s.Link, key)
+	receive(t, late.Hit())
+	first.expectTimeout()
+	s.set(key, "new")
+	second := ask(t, s.Link, key)
+	second.expect("new")
+
+	held := s.hold("get", redistest.HoldReply)
+	third := ask(t, s.Link, key)
+	receive(t, held.Hit())
+	late.Release() // while another parcel of the lane is in flight
+	held.Release()
+	s.Close() // waits for both
+	first.expectTimeout()
+	second.expect("new")
+	if read := third.answer(); read.Err == nil && string(read.Raw) != "new" {
+		t.Errorf("third: %q", read.Raw)
+	}
+}
+
+func TestCloseWaitsForWhatIsInFlightAndRefusesTheRest(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, patient)
+	k := keysOf(t, s.Link, 2)
+	s.set(k[0], "v")
+	heldRead, heldCall := s.hold("get", redistest.Hold), s.hold("evalsha", redistest.Hold)
+	read, call := ask(t, s.Link, k[0]), do(t, s.Link, echoed(k[0], "1"))
+	receive(t, heldRead.Hit())
+	receive(t, heldCall.Hit())
+	queued := []asking{ask(t, s.Link, k[0]), ask(t, s.Link, k[1]), ask(t, s.Link, k[1])}
+	ends := echoed(k[0], "2")
+	ends.Rank = EndsWork
+	calls := []doing{do(t, s.Link, ends), do(t, s.Link, echoed(k[0], "3"))}
+
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.Close()
+	}()
+	for _, a := range queued {
+		a.expectError(ErrClosed)
+	}
+	for _, d := range calls {
+		d.expectError(ErrClosed)
+	}
+	select {
+	case <-closed:
+		t.Error("Close has returned while parcels were in flight")
+	default:
+	}
+	if read, err := s.Get(t.Context(), k[0]); read != nil || !errors.Is(err, ErrClosed) {
+		t.Errorf("Get after Close = %v, %v; want ErrClosed", read, err)
+	}
+	if cmd, err := s.Do(t.Context(), k[0], echoed(k[0], "4")); cmd != nil || !errors.Is(err, ErrClosed) {
+		t.Errorf("Do after Close = %v, %v; want ErrClosed", cmd, err)
+	}
+	heldRead.Release()
+	heldCall.Release()
+	receive(t, closed)
+	read.expect("v")
+	call.expect("1")
+	s.Close()
+	if n := s.proxy.Commands(); n["get"] != 1 || n["evalsha"] != 1 {
+		t.Errorf("sent %v", n)
+	}
+}
+
+func TestCallsGoOnAfterStopReading(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, patient)
+	s.StopReading()
+	if _, err := s.Get(t.Context(), "k"); !errors.Is(err, ErrClosed) {
+		t.Errorf("Get: %v", err)
+	}
+	do(t, s.Link, echoed("k", "v")).expect("v")
+}
+
+func TestServerThatIsDownIsAnErrorOfTheRequest(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, patient, func(o *redis.Options) { o.MaxRetries = -1 })
+	s.proxy.Refuse(true)
+	if read := ask(t, s.Link, "k").answer(); read.Err == nil || read.Raw != nil {
+		t.Errorf("read %q, %v; want an error", read.Raw, read.Err)
+	}
+	call := do(t, s.Link, echoed("k", "v"))
+	receive(t, call.done)
+	if call.err == nil {
+		t.Error("the call has no error")
+	}
+}
