@@ -100,17 +100,21 @@ func (q query[V]) hedge(ctx context.Context, s limit.Slot) (w won, is bool) {
 	j.spare, j.scope.nested = true, false
 	for ctx := outsideLoads(ctx); ; s = (limit.Slot{}) {
 		given := s
-		a, joined, err := g.share(ctx, j, hedged, q.asked, func(ctx context.Context, publish func(answer)) answer {
+		t, err := g.enter(ctx, j, hedged, func(ctx context.Context, publish func(answer)) answer {
 			return g.runHedge(ctx, j, given, publish)
 		})
-		if joined || err != nil {
-			g.loaders.limits.Free(given)
+		if t.Joined || err != nil {
+			g.loaders.limits.Free(given) // before the wait: the flight may wait for this very slot
 		}
 		if err != nil {
 			return w, false
 		}
-		if a.answers(q.asked, joined) {
-			return won{a, joined}, a.err == nil || a.absent
+		a, err := g.awaitTicket(ctx, t, j.key, q.asked)
+		if err != nil {
+			return w, false
+		}
+		if a.answers(q.asked, t.Joined) {
+			return won{a, t.Joined}, a.err == nil || a.absent
 		}
 		if !g.hedgeAgain(ctx, q.key) {
 			return w, false
