@@ -25,11 +25,6 @@ type Config struct {
 	// until they are unlocked.
 	FixedLease bool
 
-	// Watchdog is another way to set FixedLease: with -1. 0 is the default, and other numbers are an error.
-	//
-	// Deprecated: use FixedLease.
-	Watchdog int
-
 	// MaxHold ends a lease that was held for that long, as if it had been lost. It is for holders that hang while the
 	// watchdog goes on. Redis gives the lock to another at most TTL later. At least TTL. Default and -1: no limit.
 	MaxHold time.Duration
@@ -62,7 +57,7 @@ type Config struct {
 // common has the fields that other kinds of locks have too, and whose ranges and defaults are the same for all.
 func (c *Config) common() config.Lock {
 	return config.Lock{
-		Prefix: c.Prefix, Instance: c.Instance, TTL: c.TTL, FixedLease: c.FixedLease, Watchdog: c.Watchdog, MaxHold: c.MaxHold, Replicas: c.Replicas,
+		Prefix: c.Prefix, Instance: c.Instance, TTL: c.TTL, FixedLease: c.FixedLease, MaxHold: c.MaxHold, Replicas: c.Replicas,
 		RedisTimeout: c.RedisTimeout, Hooks: config.Hooks(c.Hooks),
 	}
 }

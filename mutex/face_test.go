@@ -36,7 +36,7 @@ func TestLeasesOfAQuorumAreLikeThoseOfAllLocks(t *testing.T) {
 
 func configOf(cfg config.Lock) Config {
 	return Config{
-		Prefix: cfg.Prefix, Instance: cfg.Instance, TTL: cfg.TTL, FixedLease: cfg.FixedLease, Watchdog: cfg.Watchdog, MaxHold: cfg.MaxHold,
+		Prefix: cfg.Prefix, Instance: cfg.Instance, TTL: cfg.TTL, FixedLease: cfg.FixedLease, MaxHold: cfg.MaxHold,
 		RedisTimeout: cfg.RedisTimeout, Hooks: Hooks(cfg.Hooks),
 	}
 }

@@ -37,7 +37,7 @@ func TestAnOwnerMayLockAgainWhatItHolds(t *testing.T) {
 
 func TestReentryDoesNotProlongTheLease(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1, Config{TTL: time.Minute, Watchdog: -1})
+	f := newFleet(t, 1, Config{TTL: time.Minute, FixedLease: true})
 	ctx := WithOwner(t.Context())
 	outer := must(t)(f.lockers[0].Lock(ctx, "k"))
 	ends := time.Now().Add(time.Minute) // at the latest, as the outer lease was granted before

@@ -115,7 +115,7 @@ func TestWithoutTheRightToEXISTSLocksWork(t *testing.T) {
 func TestAnUnlockAfterTheLeaseIsNoErrorIfNobodyHasHadTheLockSince(t *testing.T) {
 	t.Parallel()
 	const ttl = brisk / 2
-	f := newFleet(t, standalone(t), 2, Config{TTL: ttl, Watchdog: -1})
+	f := newFleet(t, standalone(t), 2, Config{TTL: ttl, FixedLease: true})
 	for range 3 {
 		l := must(t, f.lockers[0], (*Locker).Lock, "a")
 		<-l.Context().Done()

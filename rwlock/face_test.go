@@ -15,7 +15,7 @@ func TestLeasesAndLockersAreLikeThoseOfAllLocks(t *testing.T) {
 		Server: shared,
 		Open: func(rdb *redis.Client, cfg config.Lock) (*Locker, error) {
 			return New(rdb, Config{
-				Prefix: cfg.Prefix, Instance: cfg.Instance, TTL: cfg.TTL, FixedLease: cfg.FixedLease, Watchdog: cfg.Watchdog, MaxHold: cfg.MaxHold,
+				Prefix: cfg.Prefix, Instance: cfg.Instance, TTL: cfg.TTL, FixedLease: cfg.FixedLease, MaxHold: cfg.MaxHold,
 				RedisTimeout: cfg.RedisTimeout, Hooks: Hooks(cfg.Hooks),
 			})
 		},

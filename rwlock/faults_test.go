@@ -166,7 +166,7 @@ func TestAWriterBehindACrashedReaderLearnsThatItsLeaseIsTheLast(t *testing.T) {
 	t.Parallel()
 	f, k, p := behind(t, Config{TTL: time.Minute})
 	f.listening()
-	short := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: -1}) // less than a waiter without a heartbeat counts as alive
+	short := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, FixedLease: true}) // less than a waiter without a heartbeat counts as alive
 	long := must(t, f.lockers[0], (*Locker).RLock, "a")
 	must(t, short, (*Locker).RLock, "a") // crashes
 	p.On(heartbeatCommand, redistest.ReplyError("ERR no heartbeat"))

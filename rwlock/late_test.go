@@ -65,7 +65,7 @@ func TestARequestThatArrivesAfterItsTryLockWasRefusedGetsNothing(t *testing.T) {
 func TestALeaseThatIsOverBeforeItsAnswerComesIsAnError(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
-	far := f.join(redistest.StartFar(t, shared.Addr(), 160*time.Millisecond).Client(t), Config{TTL: 100 * time.Millisecond, Watchdog: -1})
+	far := f.join(redistest.StartFar(t, shared.Addr(), 160*time.Millisecond).Client(t), Config{TTL: 100 * time.Millisecond, FixedLease: true})
 	for _, how := range []take{(*Locker).Lock, (*Locker).RLock, (*Locker).TryLock, (*Locker).TryRLock} {
 		if _, err := how(far, t.Context(), "a"); !errors.Is(err, ErrLeaseLost) {
 			t.Errorf("got %v", err)

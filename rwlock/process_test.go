@@ -92,7 +92,7 @@ func TestReaderThatIsKilledLeavesOtherReadersTheirs(t *testing.T) {
 	}
 	t.Parallel()
 	f, children := family(t, brisk, 1)
-	long := must(t, f.join(shared.Client(t), Config{TTL: time.Minute, Watchdog: -1}), (*Locker).RLock, "a")
+	long := must(t, f.join(shared.Client(t), Config{TTL: time.Minute, FixedLease: true}), (*Locker).RLock, "a")
 	takes(t, children[0], "RLock")
 	expect.Equal(t, "readers", f.info("a").Readers, 2)
 	children[0].Kill()

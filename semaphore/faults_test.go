@@ -158,7 +158,7 @@ func TestTheFirstInTheQueueReplacesACrashedHolderWithoutAHeartbeat(t *testing.T)
 	f, k, p := behind(t, Config{TTL: time.Minute})
 	f.listening()
 	long := take(t, f.lockers[0])
-	crashes := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: -1}) // less than a waiter without a heartbeat counts as alive
+	crashes := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, FixedLease: true}) // less than a waiter without a heartbeat counts as alive
 	take(t, crashes)
 	p.On(heartbeatCommand, redistest.ReplyError("ERR no heartbeat"))
 	w := wait(t, k)

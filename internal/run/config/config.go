@@ -15,7 +15,6 @@ type Lock struct {
 	Prefix, Instance string
 	TTL              time.Duration
 	FixedLease       bool
-	Watchdog         int // Off sets FixedLease
 	MaxHold          time.Duration
 	Replicas         int
 	RedisTimeout     time.Duration
@@ -29,9 +28,6 @@ func (l Lock) Check() error {
 	p.Instance(l.Instance)
 	if l.TTL != 0 && (l.TTL < minTTL || l.TTL > Longest) {
 		p.Add("TTL", "%v is not between %v and 10 years", l.TTL, minTTL)
-	}
-	if l.Watchdog != 0 && l.Watchdog != Off {
-		p.Add("Watchdog", "%d is neither 0 nor -1", l.Watchdog)
 	}
 	if ttl := l.WithDefaults().TTL; l.MaxHold != 0 && l.MaxHold != Off && (l.MaxHold < ttl || l.MaxHold > Longest) {
 		p.Add("MaxHold", "%v is not between TTL (%v) and 10 years", l.MaxHold, ttl)
@@ -47,7 +43,6 @@ func (l Lock) WithDefaults() Lock {
 	SetDefault(&l.Instance, DefaultInstance())
 	SetDefault(&l.TTL, defaultTTL)
 	SetDefault(&l.RedisTimeout, DefaultRedisTimeout)
-	l.FixedLease = l.FixedLease || l.Watchdog == Off
 	l.MaxHold, l.Replicas = max(l.MaxHold, 0), max(l.Replicas, 0)
 	return l
 }

@@ -20,15 +20,6 @@ func TestZeroIsTheDefault(t *testing.T) {
 	}
 }
 
-func TestAFixedLeaseIsSetInTwoWays(t *testing.T) {
-	t.Parallel()
-	for _, l := range []config.Lock{{FixedLease: true}, {Watchdog: config.Off}} {
-		if !l.WithDefaults().FixedLease {
-			t.Errorf("the lease of %+v is not fixed", l)
-		}
-	}
-}
-
 func TestFieldsHaveRanges(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -42,8 +33,6 @@ func TestFieldsHaveRanges(t *testing.T) {
 		{config.Lock{TTL: 99 * time.Millisecond}, "TTL"},
 		{config.Lock{TTL: -1}, "TTL"},
 		{config.Lock{TTL: 11 * 365 * 24 * time.Hour}, "TTL"},
-		{config.Lock{Watchdog: config.Off}, ""},
-		{config.Lock{Watchdog: 1}, "Watchdog"},
 		{config.Lock{MaxHold: 10 * time.Second}, ""},
 		{config.Lock{MaxHold: config.Off}, ""},
 		{config.Lock{MaxHold: -2}, "MaxHold"},

@@ -35,9 +35,9 @@ func nils[K OnRedis[L], L Held](s *stage[K, L]) {
 
 func outOfRange[K OnRedis[L], L Held](s *stage[K, L]) {
 	_, err := s.face.Open((*redis.Client)(nil), config.Lock{
-		Prefix: "{", Instance: "a b", TTL: time.Millisecond, Watchdog: 2, MaxHold: time.Microsecond, RedisTimeout: -1,
+		Prefix: "{", Instance: "a b", TTL: time.Millisecond, MaxHold: time.Microsecond, RedisTimeout: -1,
 	})
-	for _, field := range []string{"rdb", "Config.Prefix", "Config.Instance", "Config.TTL", "Config.Watchdog", "Config.MaxHold", "Config.RedisTimeout"} {
+	for _, field := range []string{"rdb", "Config.Prefix", "Config.Instance", "Config.TTL", "Config.MaxHold", "Config.RedisTimeout"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			s.Errorf("%v does not name %s", err, field)
 		}
