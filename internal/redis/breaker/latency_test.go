@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +26,7 @@ func TestBucketsHoldWhatTheirEndsSay(t *testing.T) {
 // timeline is a breaker whose replies a test makes up, in a bubble's time.
 type timeline struct {
 	*Breaker
-	changes int
+	changes atomic.Int64
 }
 
 func newTimeline(t *testing.T, cost time.Duration) *timeline {
@@ -33,7 +34,7 @@ func newTimeline(t *testing.T, cost time.Duration) *timeline {
 	b := &timeline{}
 	life := lifecycle.New()
 	b.Breaker = newBreaker(life, func() error { return nil }, nil, func() {})
-	b.mood.cost, b.onSlow = func() time.Duration { return cost }, func(bool) { b.changes++ }
+	b.mood.cost, b.onSlow = func() time.Duration { return cost }, func(bool) { b.changes.Add(1) }
 	t.Cleanup(func() { life.Close(nil, nil) })
 	return b
 }
@@ -90,7 +91,7 @@ func TestAtMostOneInTwoHundredIsLate(t *testing.T) {
 		if late*200 > all {
 			t.Errorf("%d of %d are late", late, all)
 		}
-		expect.Equal(t, "changes", b.changes, 0)
+		expect.Equal(t, "changes", b.changes.Load(), 0)
 	})
 }
 
@@ -122,7 +123,7 @@ func TestPartIsSlowAfterASecondAndUntilItIsQuickAgain(t *testing.T) {
 		expect.Equal(t, "slow between the edges", b.IsSlow(), true)
 		b.run(3*time.Second, always(time.Millisecond))
 		expect.Equal(t, "slow afterwards", b.IsSlow(), false)
-		expect.Equal(t, "changes", b.changes, 2)
+		expect.Equal(t, "changes", b.changes.Load(), 2)
 	})
 }
 
@@ -143,8 +144,8 @@ func TestPartAtTheEdgeChangesSeldom(t *testing.T) {
 			}
 			return 7 * time.Millisecond
 		})
-		if b.changes == 0 || b.changes > 4 {
-			t.Errorf("%d changes in ten minutes at the edge", b.changes)
+		if b.changes.Load() == 0 || b.changes.Load() > 4 {
+			t.Errorf("%d changes in ten minutes at the edge", b.changes.Load())
 		}
 	})
 }
