@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -18,9 +20,20 @@ const soon = brisk
 
 var errBroken = errors.New("broken")
 
+// keptWaiting returns two guards, the first of which has a Redis behind a proxy, and a client that waits for it as long as it takes.
+func keptWaiting(t *testing.T, cfg Config) (*fleet, *redistest.Proxy) {
+	t.Helper()
+	proxy := redistest.StartProxy(t, shared.Addr())
+	patient := proxy.Client(t, func(o *redis.Options) { o.ReadTimeout = bearing })
+	cfg.RedisTimeout = bearing
+	f := newFleetOn(t, shared.Client(t), cfg, patient, shared.Client(t))
+	warm(t, f)
+	return f, proxy
+}
+
 func TestGetThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon})
 	expect.Equal(t, "at first", mustGet(t, f.guards[1], "k", returns("stored")), "stored")
 	rule := proxy.On(reading, redistest.HoldReply)
 	defer rule.Remove()
@@ -34,7 +47,7 @@ func TestGetThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {
 
 func TestLoadBesideAnAcquireIsDoneAgainUnderTheLeaseAndStored(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon})
 	rule := proxy.On(scriptOf("acquire"), redistest.Hold)
 	defer rule.Remove()
 	key := ""
@@ -50,7 +63,7 @@ func TestLoadBesideAnAcquireIsDoneAgainUnderTheLeaseAndStored(t *testing.T) {
 // The load reads before the write, and Redis' replies are late: the answer is for nobody who asks after the Invalidate.
 func TestHedgeThatOvertakesAnInvalidateIsStoredNowhereAndAnswersNobodyLater(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon})
 	rule := proxy.On(reading, redistest.HoldReply)
 	defer rule.Remove()
 	var loads atomic.Int64
@@ -81,7 +94,7 @@ func TestHedgeThatOvertakesAnInvalidateIsStoredNowhereAndAnswersNobodyLater(t *t
 
 func TestHedgeThatFailsAnswersNobody(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon})
 	mustGet(t, f.guards[1], "k", returns("stored"))
 	rule := proxy.On(reading, redistest.HoldReply)
 	failed := make(chan struct{})
@@ -100,7 +113,7 @@ func TestHedgeThatFailsAnswersNobody(t *testing.T) {
 
 func TestHedgeTakesOnlyASlotThatNoOtherLoadNeeds(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{HedgeAfter: soon, MaxLoads: 1})
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon, MaxLoads: 1})
 	mustGet(t, f.guards[1], "k", returns("stored"))
 	limits := f.guards[0].loaders.limits
 	other := limits.Try(t.Context(), limit.Need{})
@@ -115,7 +128,7 @@ func TestHedgeTakesOnlyASlotThatNoOtherLoadNeeds(t *testing.T) {
 
 func TestLoadBesideRedisEndsWhenRedisAnswers(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon})
 	mustGet(t, f.guards[1], "k", returns("stored"))
 	rule := proxy.On(reading, redistest.HoldReply)
 	begun, ended := make(chan struct{}), make(chan struct{})
@@ -133,7 +146,7 @@ func TestLoadBesideRedisEndsWhenRedisAnswers(t *testing.T) {
 
 func TestRedisThatStopsCausesOneLoadOfAKey(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon})
 	mustGet(t, f.guards[1], "k", returns("stored"))
 	rule := proxy.On(reading, redistest.HoldReply)
 	defer rule.Remove()
@@ -152,7 +165,7 @@ func TestRedisThatStopsCausesOneLoadOfAKey(t *testing.T) {
 
 func TestGetManyThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{HedgeAfter: soon})
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon})
 	for name, step := range map[string]redistest.Match{"get": reading, "acquire": scriptOf("acquire")} {
 		a, b := name+" a", name+" b"
 		rule := proxy.On(step, redistest.Hold)
@@ -171,7 +184,7 @@ func TestNothingIsLoadedBesideRedis(t *testing.T) {
 	for name, cfg := range map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {HedgeAfter: soon, FailClosed: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, proxy := broken(t, shared, cfg)
+			f, proxy := keptWaiting(t, cfg)
 			mustGet(t, f.guards[1], "k", returns("stored"))
 			rule := proxy.On(reading, redistest.HoldReply)
 			got := async(f.guards[0], "k", unwanted[string](t))
@@ -189,7 +202,7 @@ func TestNothingIsLoadedBesideRedis(t *testing.T) {
 
 func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{HedgeAfter: soon, TTL: 50 * time.Millisecond, StaleFor: time.Hour, Local: LocalConfig{MaxEntries: 10}})
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon, TTL: 50 * time.Millisecond, StaleFor: time.Hour, Local: LocalConfig{MaxEntries: 10}})
 	f.listening()
 	mustGet(t, f.guards[1], "k", returns("stored"))
 	redistest.Await(t, "the tier has it", func() bool {
@@ -209,7 +222,7 @@ func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {
 
 func TestSlowPartIsLoadedFirstUntilItIsQuickAgain(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{HedgeAfter: time.Hour})
+	f, proxy := keptWaiting(t, Config{HedgeAfter: time.Hour})
 	g := f.guards[0]
 	mustGet(t, g, "k", returns("stored"))
 	proxy.Delay(100 * time.Millisecond)
