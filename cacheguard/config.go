@@ -128,8 +128,8 @@ type Config struct {
 	//
 	// When half of the replies of Redis (on a cluster, of one of its sixths) take longer than the loads that they save, and
 	// than 20 ms, for a second, that part is slow: Gets of its keys load first, and ask Redis if there is no slot, until
-	// it is quick again (Stats.SlowParts). Default: four times the p99 of the replies of the last minute, from 5 ms to half
-	// of RedisTimeout. -1: never, also in parts that are slow.
+	// it is quick again (Stats.SlowParts). Default: four times the p99 of the replies of the last minute, but no less than
+	// loads take on average, from 5 ms to half of RedisTimeout. -1: never, also in parts that are slow.
 	HedgeAfter time.Duration
 
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values

@@ -27,7 +27,12 @@ func (g *Guard) lateAfter(b *breaker.Breaker) time.Duration {
 	case after > 0:
 		return after
 	}
-	return b.LateAfter(g.cfg.RedisTimeout)
+	// A load that takes long is begun late, so that a key's expiry costs one although all instances ask Redis at once.
+	longest, cost := g.cfg.RedisTimeout/2, g.loaders.cost.Average()
+	if cost == 0 {
+		return longest
+	}
+	return min(max(b.LateAfter(g.cfg.RedisTimeout), cost), longest)
 }
 
 // mayGiveUp reports whether a call with the spec, which loads nothing beside Redis, may load instead of waiting for all of RedisTimeout.
