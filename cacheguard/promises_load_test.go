@@ -87,7 +87,7 @@ func promiseCancelledLoad(t *testing.T, a arena) {
 }
 
 func promiseRenewal(t *testing.T, a arena) {
-	f := newFleet(t, a, 2, Config{LeaseTTL: brisk}).listening()
+	f := newFleet(t, a, 2, Config{LeaseTTL: 2 * brisk}).listening()
 	db := newSource("v")
 	slow := func(ctx context.Context) (string, error) {
 		v, err := db.load(ctx)
@@ -97,7 +97,7 @@ func promiseRenewal(t *testing.T, a arena) {
 	<-db.begun
 	second := async(f.guards[1], "k", slow)
 	f.awaitRegistered("k", 1)
-	hold(t, 5*brisk/2) // more than two leases
+	hold(t, 5*brisk) // more than two leases
 	close(db.release)
 	want(t, first, "v")
 	want(t, second, "v")

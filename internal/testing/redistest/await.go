@@ -16,7 +16,7 @@ const (
 	Patience = time.Minute
 
 	// Brisk is for tests in which the time has to be up. A machine that is busy, or stands still for some 100 ms, keeps it all the same.
-	Brisk = 2500 * time.Millisecond
+	Brisk = 2 * time.Second
 
 	pollInterval = 10 * time.Millisecond
 	awaitTimeout = Patience
