@@ -138,6 +138,7 @@ func TestTheWholeServiceCanBeWarmed(t *testing.T) {
 		t.Helper()
 		stored, err := f.caches[0].Warm(t.Context(), r, urls, nil)
 		expect.Equal(t, what, fmt.Sprint(stored, err), "1 <nil>")
+		redistest.Await(t, what+": it is made", func() bool { return p.calls.Load() >= calls }) // what is stale, in the background
 		f.stored()
 		expect.Equal(t, what+": calls", p.calls.Load(), calls)
 	}
