@@ -96,7 +96,8 @@ func TestALoadIsShownWhileItRunsAndAmongTheSlowestAfterwards(t *testing.T) {
 		t.Errorf("running %+v, slowest %+v", s.Running, s.Slowest)
 	}
 	expect.Equal(t, "failed", s.Caches[0].Failed, 1)
-	redistest.Await(t, "the failure is remembered", func() bool {
+	redistest.Await(t, "the failure is remembered", func() bool { // for a moment, and for longer each time
+		_, _ = cacheguard.Get(t.Context(), g, "slow", func(context.Context) (string, error) { return "", errors.New("no such table") })
 		var found foundKey
 		parse(t, get(t, h, "/?view=key&guard=0&key=slow", http.StatusOK), &found)
 		return found.Failure == "no such table"
