@@ -99,7 +99,9 @@ type Guard struct {
 func (g *Guard) partOf(key string) int { return g.breakers.Part(g.keys.ValueKey(key)) }
 
 // isCutOff reports whether the key's part is not asked, because it did not answer.
-func (g *Guard) isCutOff(key string) bool { return g.breakers.Breaker(g.partOf(key)).IsOpen() }
+func (g *Guard) isCutOff(key string) bool { return g.breakerOf(key).IsOpen() }
+
+func (g *Guard) breakerOf(key string) *breaker.Breaker { return g.breakers.Breaker(g.partOf(key)) }
 
 // serverTime asks the server that has the key for its time.
 func (g *Guard) serverTime(key string) (time.Time, error) {

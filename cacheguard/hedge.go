@@ -37,14 +37,18 @@ func (g *Guard) lateAfter(b *breaker.Breaker) time.Duration {
 
 // mayGiveUp reports whether a call with the spec, which loads nothing beside Redis, may load instead of waiting for all of RedisTimeout.
 func (s loadSpec[V]) mayGiveUp(ctx context.Context, g *Guard, key string) bool {
-	part := g.breakers.Breaker(g.partOf(key))
 	return g.cfg.follows && !g.cfg.FailClosed && s.load != nil && !s.spare && (g.cfg.HedgeAfter == off || scopeOf(ctx, g).isTransactions()) &&
-		s.policyOf(g).cost.Worth(time.Now(), part.Expected(g.cfg.RedisTimeout))
+		s.isCheaper(g, key)
+}
+
+// isCheaper reports whether a load takes less time than a request for the key that is late, as far as is known.
+func (s loadSpec[V]) isCheaper(g *Guard, key string) bool {
+	return s.policyOf(g).cost.Worth(time.Now(), g.breakerOf(key).Expected(g.cfg.RedisTimeout))
 }
 
 // isSlow reports whether calls for the key may load first.
 func (g *Guard) isSlow(key string) bool {
-	return g.slowParts.Load() > 0 && g.breakers.Breaker(g.partOf(key)).IsSlow()
+	return g.slowParts.Load() > 0 && g.breakerOf(key).IsSlow()
 }
 
 // mayHedge reports whether calls with the spec may load beside Redis.
@@ -52,8 +56,7 @@ func (s loadSpec[V]) mayHedge(ctx context.Context, g *Guard, key string) bool {
 	if s.spare || s.unlimited || s.load == nil && s.loadMany == nil && s.loadEach == nil || g.cfg.HedgeAfter == off || g.cfg.FailClosed {
 		return false
 	}
-	wait := g.breakers.Breaker(g.partOf(key)).Expected(g.cfg.RedisTimeout)
-	return s.policyOf(g).cost.Worth(time.Now(), wait) && !scopeOf(ctx, g).isTransactions()
+	return s.isCheaper(g, key) && !scopeOf(ctx, g).isTransactions()
 }
 
 // won is the answer of a load beside Redis.
@@ -90,6 +93,11 @@ func (q query[V]) beside(ctx context.Context, wait func(context.Context) error, 
 	if q.besides || !q.spec.mayHedge(ctx, q.guard, q.key) {
 		return w, false, wait(ctx)
 	}
+	return q.race(ctx, wait, keep)
+}
+
+// race is race with a load in a spare slot, and counts it if that wins.
+func (q query[V]) race(ctx context.Context, wait func(context.Context) error, keep func()) (w won, is bool, err error) {
 	w, is, err = race(ctx, wait, func(ctx context.Context) (won, bool) { return q.hedge(ctx, limit.Slot{}) }, keep)
 	if is {
 		q.guard.hedgesWon.Add(1)
@@ -130,7 +138,7 @@ func (q query[V]) hedge(ctx context.Context, s limit.Slot) (w won, is bool) {
 // hedgeAgain waits before the next load: Redis has answered something, so the answer to this call may be about to come. In a part that is slow
 // there was no such answer.
 func (g *Guard) hedgeAgain(ctx context.Context, key string) bool {
-	return g.isSlow(key) || lifecycle.Sleep(ctx, g.lateAfter(g.breakers.Breaker(g.partOf(key))))
+	return g.isSlow(key) || lifecycle.Sleep(ctx, g.lateAfter(g.breakerOf(key)))
 }
 
 // runHedge is the run of such a flight: it loads in the slot, or waits for a spare one. Then it stays until Redis has answered something, so
@@ -181,9 +189,8 @@ func (q query[V]) retrieveSlowly(ctx context.Context, past intent.Past) (v V, ho
 		v, how, err = q.ask(ctx, past)
 		return err
 	}
-	w, is, err := race(ctx, wait, func(ctx context.Context) (won, bool) { return q.hedge(ctx, limit.Slot{}) }, func() {})
+	w, is, err := q.race(ctx, wait, func() {})
 	if is {
-		g.hedgesWon.Add(1)
 		return unpack[V](w.answer, w.joined)
 	}
 	return v, how, err
@@ -228,7 +235,7 @@ func (q *query[V]) awaitRead(ctx context.Context, read *send.Read) (v V, how Out
 
 // waitBriefly waits for a read, which is late, for as long as reads take at most; then the error is errLate.
 func (q *query[V]) waitBriefly(read *send.Read) func(context.Context) error {
-	part, longest := q.guard.breakers.Breaker(q.guard.partOf(q.key)), q.guard.cfg.RedisTimeout
+	part, longest := q.guard.breakerOf(q.key), q.guard.cfg.RedisTimeout
 	left := part.Timeout(longest) - q.guard.lateAfter(part)
 	return func(ctx context.Context) error {
 		within, stop := context.WithTimeoutCause(ctx, left, errLate)

@@ -3,10 +3,10 @@ package rules
 // heuristic are the status codes whose responses may be fresh without saying so (RFC 9110 section 15.1), except 206.
 var heuristic = setOf(200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501)
 
-// fixed are those that say something of the method and the URL alone, whoever asks (RFC 9110 sections 15.5.6, 15.5.15 and 15.6.2).
+// fixed statuses depend on the method and the URL alone, whoever asks (RFC 9110 sections 15.5.6, 15.5.15 and 15.6.2).
 var fixed = setOf(405, 414, 501)
 
-// methods are those that a framework may take a GET for.
+// methods has what a framework may take a GET for.
 var methods = setOf("CONNECT", "COPY", "DELETE", "LINK", "LOCK", "MERGE", "MKCOL", "MOVE", "OPTIONS", "PATCH", "POST", "PROPFIND", "PROPPATCH",
 	"PURGE", "PUT", "QUERY", "REPORT", "SEARCH", "TRACE", "UNLINK", "UNLOCK")
 
