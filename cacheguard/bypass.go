@@ -8,7 +8,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/bypass"
 	"github.com/cacheguard/go/internal/cache/inprocess"
-	"github.com/cacheguard/go/internal/cache/invalidate"
+	"github.com/cacheguard/go/internal/cache/write"
 )
 
 const longestBypass = 24 * time.Hour
@@ -98,8 +98,8 @@ func (g *Guard) detour(ctx context.Context, key string) *RedisError {
 	if g.detours.has(excusing) && ctx.Value(withoutCacheKey{g}) != nil {
 		return &RedisError{Op: "get", Key: key, Err: errExcused}
 	}
-	if g.invalidations.Has(key) {
-		return &RedisError{Op: "get", Key: key, Err: invalidate.ErrPending}
+	if g.writes.IsPending(key) {
+		return &RedisError{Op: "get", Key: key, Err: write.ErrPending}
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func TestAPutThatMayNotStoreInvalidatesAllTheSame(t *testing.T) {
 		"the generation is lost": {do: func(f *fleet, _ func()) error { return f.redis.Del(context.Background(), f.lease(rowKey)).Err() }},
 		"another writer's intent stands": {cfg: Config{WaitTimeout: time.Millisecond}, do: func(f *fleet, _ func()) error {
 			g := f.guards[1]
-			return g.keys.BeginUpdate(g.keys.ValueKey(rowKey), "another", g.invalidations.Notice(rowKey)).
+			return g.keys.BeginUpdate(g.keys.ValueKey(rowKey), "another", g.writes.Notice(rowKey), 0).
 				Run(context.Background(), f.redis).Err()
 		}},
 		"another writer's intent has expired since": {do: func(f *fleet, _ func()) error {

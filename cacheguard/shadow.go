@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/intent"
+	"github.com/cacheguard/go/internal/cache/write"
 )
 
 // shadow asks the cache, in the background, what it would have answered to a call that has loaded without it.
@@ -51,7 +51,7 @@ func (a *asker[V]) run(ctx context.Context) {
 	if kept, ok := a.spec.fromLocal(g, a.key); ok {
 		v, how, err = kept.result()
 	} else {
-		v, how, err = a.read(ctx, intent.Past{})
+		v, how, err = a.read(ctx, write.Past{})
 	}
 	served := any(&v)
 	switch {

@@ -53,7 +53,7 @@ func (g *Guard) Stats() Stats {
 	}
 	s := Stats{
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
-		Owed: g.pending(), OwedFor: g.journal.PendingFor(),
+		Owed: g.writes.Pending(), OwedFor: g.journal.PendingFor(),
 		Bypassed: g.detours.has(bypassing), Subscribed: g.inbox.Up(),
 		FailedRefreshes: g.journal.FailedRefreshes.Load(), Altered: g.journal.AlteredValues.Load(),
 		UnknownTags: g.journal.Tags.Count(), UnknownKeys: g.journal.Keys.Count(),
@@ -65,7 +65,7 @@ func (g *Guard) Stats() Stats {
 	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.serving.shadowed()
 	s.FleetLoads = g.cfg.FleetLoads
 	s.Queued, s.FleetQueued = g.loaders.limits.Waiting()
-	if n, oldest := g.intents.Count(); n > 0 {
+	if n, oldest := g.writes.Intents(); n > 0 {
 		s.Intents, s.OldestIntent = n, time.Since(oldest)
 	}
 	if g.local != nil {
@@ -88,9 +88,4 @@ func (g *Guard) countBreakers() (all, open, slow int) {
 		}
 	}
 	return g.breakers.Len(), open, slow
-}
-
-// pending is how many invalidations are pending.
-func (g *Guard) pending() int {
-	return g.invalidations.Len() + g.ofEpochs.Len()
 }
