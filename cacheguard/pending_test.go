@@ -32,7 +32,7 @@ func TestAnInvalidationThatFailedIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsOwedIsNotServed(t *testing.T) {
+func TestWhatIsPendingIsNotServed(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{})
 	mustGet(t, f.guards[0], "k", returns("old"))
@@ -51,7 +51,7 @@ func TestWhatIsOwedIsNotServed(t *testing.T) {
 }
 
 // What GetMany reads while an invalidation is pending is old, even if that has been sent by the time of the reply.
-func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
+func TestWhatWasReadWhileItWasPendingIsNotServed(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 10 * time.Second})
 	mustGet(t, f.guards[0], "k", returns("old"))
@@ -77,7 +77,7 @@ func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
 	expect.Equal(t, "value", found["k"], "v:k")
 }
 
-func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
+func TestCloseTriesOnceMoreToSendWhatIsPending(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{})
 	mustGet(t, f.guards[1], "k", returns("old"))
@@ -91,7 +91,7 @@ func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
 }
 
 // One node of a cluster that hangs must not keep the keys of the others from being invalidated.
-func TestInvalidationsOfANodeThatHangsAreOwedAndThoseOfOthersSent(t *testing.T) {
+func TestInvalidationsOfANodeThatHangsArePendingAndThoseOfOthersSent(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 0)
 	rdb := c.Client(t, func(o *redis.ClusterOptions) { o.MaxRedirects = -1 })

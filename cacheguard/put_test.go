@@ -218,7 +218,7 @@ func TestAPutWhoseValueRedisHasNoRoomForInvalidates(t *testing.T) {
 	expect.Equal(t, "Put", err, nil)
 	expect.Equal(t, "unstorable", f.events.unstorable.Load(), 1)
 	expect.Equal(t, "intent", f.exists(f.intent(rowKey)), false)
-	expect.Equal(t, "pending", cache.Stats().Owed, 0)
+	expect.Equal(t, "pending", cache.Stats().Pending, 0)
 	f.expectUntouched(rowKey, "new", db)
 }
 

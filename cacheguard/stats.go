@@ -2,7 +2,7 @@ package cacheguard
 
 import "time"
 
-// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. For a Cache, only Loading and Owed are set.
+// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. For a Cache, only Loading and Pending are set.
 type Stats struct {
 	Loading  int // loaders that run
 	MaxLoads int // how many may; 0: no limit
@@ -14,8 +14,8 @@ type Stats struct {
 	Waiting int // calls that wait for a load, a slot or another instance
 	Warming int // calls of Cache.Warm under way
 
-	Owed    int           // keys and tags whose invalidation is pending, see Invalidate
-	OwedFor time.Duration // since when some are
+	Pending    int           // keys and tags whose invalidation is pending, see Invalidate
+	PendingFor time.Duration // since when some are
 
 	Intents      int           // of Guard.Intend, and of writes that called Also, that are not done
 	OldestIntent time.Duration // since when the oldest of them stands
@@ -53,7 +53,7 @@ func (g *Guard) Stats() Stats {
 	}
 	s := Stats{
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
-		Owed: g.writes.Pending(), OwedFor: g.journal.PendingFor(),
+		Pending: g.writes.Pending(), PendingFor: g.journal.PendingFor(),
 		Bypassed: g.detours.has(bypassing), Subscribed: g.inbox.Up(),
 		FailedRefreshes: g.journal.FailedRefreshes.Load(), Altered: g.journal.AlteredValues.Load(),
 		UnknownTags: g.journal.Tags.Count(), UnknownKeys: g.journal.Keys.Count(),

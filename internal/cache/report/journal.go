@@ -80,7 +80,7 @@ func (j *Journal) Open(cfg Config) {
 	}{
 		{&j.outage, "redis unavailable, each instance loads for itself", "redis available again", 0},
 		{&j.late, "redis is slow, calls load beside it", "redis is quick again", 0},
-		{&j.pending, "invalidations owed, redis could not be told", "owed invalidations sent", 0},
+		{&j.pending, "invalidations pending, redis could not be told", "pending invalidations sent", 0},
 		{&j.deaf, "cannot subscribe, waiting calls poll", "subscription established", outOfTouch},
 		{&j.bypass, "cache bypassed", "cache used again", 0},
 		{&j.MaxLoads.episode, "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor},
@@ -111,7 +111,7 @@ func (j *Journal) Breaker(open bool) {
 		return []any{
 			"requests_failed", j.failed.Load() - j.costs.failed.Load(),
 			"loads_without_redis", j.without.Load() - j.costs.without.Load(),
-			"keys_owed", j.cfg.Pending(),
+			"keys_pending", j.cfg.Pending(),
 		}
 	})
 }
