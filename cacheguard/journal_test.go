@@ -66,9 +66,9 @@ func TestAnOutageUnderLoadIsAHandfulOfLines(t *testing.T) {
 		t.Errorf("%d lines:\n%s", n, text())
 	}
 	for what, wants := range map[string][]string{
-		"redis available again":   {"cache=shop", "instance=shop-1", "lasted=", "requests_failed=", "loads_without_redis=", "keys_pending="},
+		"redis available again":      {"cache=shop", "instance=shop-1", "lasted=", "requests_failed=", "loads_without_redis=", "keys_pending="},
 		"pending invalidations sent": {"lasted=", "keys=20"},
-		"subscription back":       {"lasted="},
+		"subscription back":          {"lasted="},
 	} {
 		expectIn(t, lines(text(), what)[0], wants...)
 	}
