@@ -78,7 +78,7 @@ func (s *loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 
 // tryLocal returns what the local tier has, if the key may be read and the value may be served.
 func (s *loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
-	if g.local == nil || !g.detours.none() && !mayReadLocal(ctx, g, key) {
+	if g.local == nil || !g.off.None() && !mayReadLocal(ctx, g, key) {
 		return f, false
 	}
 	return s.fromLocal(g, key)

@@ -88,11 +88,10 @@ func (g *Guard) connect(closeOwn func() error) {
 // assemble makes the parts that refuse nothing: loads, invalidations, and what switches the cache off.
 func (g *Guard) assemble() {
 	g.ordinary = ordinaryPolicy(&g.cfg)
-	g.bypass, g.hottest = g.newBypass(), g.newHottest()
-	g.openServing()
+	g.hottest = g.newHottest()
+	g.openOff()
 	g.verifier.Delay, g.verifier.Clock, g.verifier.Life = g.cfg.Verify.Delay, g.cfg.clock, g.life
-	g.detours.put(withoutRedis, g.cfg.Disabled)
-	g.detours.put(lookDue, !g.cfg.Disabled)
+	g.samples = g.cfg.Verify.OneIn != 0 || g.cfg.Shadow > 0
 	if g.cfg.Disabled {
 		g.process.Clock = &g.clock
 	}
@@ -138,7 +137,7 @@ func (g *Guard) Close() error {
 		if g.locks != nil {
 			_ = g.locks.Close(nil) // always nil; ends the contexts of updates
 		}
-		g.bypass.Close()
+		g.off.Close()
 		g.hottest.Close()
 		g.intents.Close()
 		g.loaders.limits.End()

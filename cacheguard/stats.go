@@ -54,7 +54,7 @@ func (g *Guard) Stats() Stats {
 	s := Stats{
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
 		Owed: g.pending(), OwedFor: g.journal.PendingFor(),
-		Bypassed: g.detours.has(bypassing), Subscribed: g.inbox.Up(),
+		Bypassed: g.off.Bypassed(), Subscribed: g.inbox.Up(),
 		FailedRefreshes: g.journal.FailedRefreshes.Load(), Altered: g.journal.AlteredValues.Load(),
 		UnknownTags: g.journal.Tags.Count(), UnknownKeys: g.journal.Keys.Count(),
 		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
@@ -62,7 +62,7 @@ func (g *Guard) Stats() Stats {
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
 	s.Breakers, s.BreakersOpen, s.SlowParts = g.countBreakers()
 	s.Hedged, s.HedgesWon = g.hedged.Load(), g.hedgesWon.Load()
-	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.serving.shadowed()
+	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.shadowed.counts()
 	s.FleetLoads = g.cfg.FleetLoads
 	s.Queued, s.FleetQueued = g.loaders.limits.Waiting()
 	if n, oldest := g.intents.Count(); n > 0 {
