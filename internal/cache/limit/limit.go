@@ -56,7 +56,7 @@ func (l *Loads) Waiting() (own, fleet int) {
 		own = l.own.Waiting()
 	}
 	if l.Fleet != nil {
-		fleet = l.Fleet.queued()
+		fleet = int(l.Fleet.waiting.Load())
 	}
 	return own, fleet
 }
@@ -64,7 +64,7 @@ func (l *Loads) Waiting() (own, fleet int) {
 // BreakerOpened lets loads go that wait for permits, if it was the breaker of the part that has them.
 func (l *Loads) BreakerOpened() {
 	if l.Fleet != nil && l.Fleet.Suspended() {
-		_ = l.Fleet.pass(nil)
+		l.Fleet.pass(nil)
 	}
 }
 
@@ -118,24 +118,21 @@ func (s Slot) IsOwn() bool { return s.right == ofOwn }
 // Try takes a slot if there is one. A spare one has a permit of FleetLoads, which may take a round trip: a caller that
 // waits for no slot must not wait for a permit, either.
 func (l *Loads) Try(ctx context.Context, n Need) Slot {
-	s := l.try(n)
-	if !n.Spare || l.Fleet == nil || s.right != ofOwn {
-		return s
+	if !n.Spare {
+		return l.try(n)
 	}
-	if s.permit = l.Fleet.ask(ctx); s.permit == nil {
-		l.Free(s)
-		return Slot{}
-	}
-	return s
+	return l.tryWith(n, func() *permit { return l.Fleet.ask(ctx) })
 }
 
 // AtHand is Try without a round trip: it finds only permits that the instance has.
-func (l *Loads) AtHand(n Need) Slot {
+func (l *Loads) AtHand(n Need) Slot { return l.tryWith(n, l.Fleet.try) }
+
+func (l *Loads) tryWith(n Need, find func() *permit) Slot {
 	s := l.try(n)
 	if l.Fleet == nil || s.right != ofOwn {
 		return s
 	}
-	if s.permit = l.Fleet.try(); s.permit == nil {
+	if s.permit = find(); s.permit == nil {
 		l.Free(s)
 		return Slot{}
 	}
