@@ -1,6 +1,7 @@
 package cacheguard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -41,7 +42,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
 	}
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
-	g.journal.Open(report.Config{Logger: cfg.Logger, SlowLoad: cfg.SlowLoad, Pending: g.pending, Background: g.life.Try})
+	g.journal.Open(report.Config{Logger: cfg.Logger, Pending: g.pending, Background: g.life.Try})
 	g.connect(closeOwn)
 	g.assemble()
 	if err := g.open(); err != nil {
@@ -67,7 +68,7 @@ func (g *Guard) connect(closeOwn func() error) {
 	g.plain = goredis.IsSingle(g.rdb)
 	g.breakers = breaker.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, g.onBreaker)
 	g.serverClocks = serverclock.New(serverclock.Servers{
-		Parts: g.breakers.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.Stepped,
+		Parts: g.breakers.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.onStepped,
 	})
 	g.breakers.Watch(g.loaders.cost.Average, g.onSlow)
 	g.link = send.New(g.rdb, g.cfg.RedisTimeout, g.breakers)
@@ -105,7 +106,7 @@ func (g *Guard) assemble() {
 	}
 	g.epochs = epoch.New(epoch.Config{
 		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Breakers: g.breakers, Pending: &g.ofEpochs, Background: g.life.Try,
-		Removed: g.journal.Forgotten,
+		Removed: func() { g.tell(context.Background(), report.Forgotten, "", nil) },
 	})
 	g.openInvalidations()
 	g.openIntents()

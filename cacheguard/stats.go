@@ -1,6 +1,10 @@
 package cacheguard
 
-import "time"
+import (
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/report"
+)
 
 // Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. For a Cache, only Loading and Owed are set.
 type Stats struct {
@@ -55,7 +59,7 @@ func (g *Guard) Stats() Stats {
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
 		Owed: g.pending(), OwedFor: g.journal.PendingFor(),
 		Bypassed: g.off.Bypassed(), Subscribed: g.inbox.Up(),
-		FailedRefreshes: g.journal.FailedRefreshes.Load(), Altered: g.journal.AlteredValues.Load(),
+		FailedRefreshes: g.journal.Times(report.Unrefreshed), Altered: g.journal.Times(report.Altered) + g.journal.Times(report.AlteredAgain),
 		UnknownTags: g.journal.Tags.Count(), UnknownKeys: g.journal.Keys.Count(),
 		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
 )
 
 // Verified counts hits that were compared with the source; see VerifyConfig.
@@ -115,7 +116,7 @@ func (c *comparison) IsServed(value any) bool {
 func (c *comparison) IsStillServed(ctx context.Context) (bool, error) {
 	now, is, err := c.cached(ctx)
 	if is = is && c.IsServed(now); is && err == nil {
-		c.guard.journal.Outdated(c.job.key)
+		c.guard.tell(ctx, report.Outdated, c.job.key, nil)
 	}
 	return is, err
 }

@@ -25,7 +25,6 @@ const (
 // Config is what a Journal needs of its Guard.
 type Config struct {
 	Logger     *slog.Logger
-	SlowLoad   time.Duration
 	Pending    func() int                  // how many invalidations are pending
 	Background func(f func()) (begun bool) // runs f as a task of the Guard
 }
@@ -38,14 +37,12 @@ type Journal struct {
 
 	Tags, Keys Known // what loads have had; a key that a Cache has counts as had
 
-	FailedRefreshes atomic.Uint64 // loads in the background
-	AlteredValues   atomic.Uint64 // that come back from their Codec otherwise
-
 	cfg                           Config
 	outage, pending, deaf, bypass episode
 	late                          episode
 
-	taken, lost, slow, still, damaged, voided, step, gone, failing, unstored, unrefreshed, outdated, panicked, altered Throttle
+	events  sync.Map // of What to *happened
+	failing Throttle
 
 	cuts       atomic.Int64 // breakers that are open
 	failed     atomic.Int64 // requests to Redis that failed or were not made, so far
@@ -88,10 +85,6 @@ func (j *Journal) Open(cfg Config) {
 	} {
 		e.logger, e.episode.begun, e.episode.over, e.episode.delay = cfg.Logger, e.begun, e.over, e.delay
 	}
-}
-
-func (j *Journal) warn(ctx context.Context, kind *Throttle, what, key string, args ...any) {
-	kind.Log(ctx, j.cfg.Logger, slog.LevelWarn, what, key, args...)
 }
 
 // Breaker notes that one has opened or closed. On a cluster the outage is over when all are closed.
@@ -144,7 +137,7 @@ func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
 		j.refused.Store(&refusal{time.Now(), op + ": " + answer})
 	}
 	if !j.outage.on() { // which is logged
-		j.warn(context.Background(), &j.failing, "redis failed", key, "op", op, "error", err)
+		j.failing.Log(context.Background(), j.cfg.Logger, slog.LevelWarn, "redis failed", key, "op", op, "error", err)
 	}
 	return true
 }

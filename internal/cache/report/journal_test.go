@@ -90,14 +90,14 @@ func TestDurationsInAJSONLogAreText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		var j Journal
-		j.Open(Config{Logger: slog.New(slog.NewJSONHandler(&log, nil)), SlowLoad: 2 * time.Second, Pending: func() int { return 0 }})
+		j.Open(Config{Logger: slog.New(slog.NewJSONHandler(&log, nil)), Pending: func() int { return 0 }})
 		defer j.Close()
 		j.Breaker(true)
 		time.Sleep(90 * time.Second)
 		j.Breaker(false)
-		j.Loaded("k", 3*time.Second, nil)
-		j.StillRuns("k")
-		j.Stepped("k", time.Minute)
+		j.Tell(t.Context(), Slow, "k", nil, "took", 3*time.Second)
+		j.Tell(t.Context(), StillRuns, "k", nil, "after", 2*time.Second)
+		j.Tell(t.Context(), Stepped, "k", nil, "by", time.Minute)
 		for _, want := range []string{`"lasted":"1m30s"`, `"took":"3s"`, `"after":"2s"`, `"by":"1m0s"`} {
 			expect.Equal(t, want, strings.Count(log.String(), want), 1)
 		}
@@ -151,7 +151,7 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 		logger, text := logged()
 		pending := 0
 		var j Journal
-		j.Open(Config{Logger: logger, SlowLoad: time.Second, Pending: func() int { return pending }})
+		j.Open(Config{Logger: logger, Pending: func() int { return pending }})
 		defer j.Close()
 		frozen := errors.New("i/o timeout")
 		j.Breaker(true)
@@ -169,7 +169,7 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 				j.RedisFailed("get", "price:1", frozen)
 				j.LoadsWithout()
 				j.PendingChanged("price:1")
-				j.Loaded("price:1", time.Minute, nil) // the database suffers
+				j.Tell(t.Context(), Slow, "price:1", nil, "took", time.Minute) // the database suffers
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -194,4 +194,27 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 			t.Log(text())
 		}
 	})
+}
+
+func TestEachEventIsCountedAndLoggedAsLoudAsItIs(t *testing.T) {
+	t.Parallel()
+	logger, text := logged()
+	var j Journal
+	j.Open(Config{Logger: logger, Pending: func() int { return 0 }, Background: func(f func()) bool { f(); return true }})
+	defer j.Close()
+	for what, want := range map[What]string{
+		Takeover: "WARN", LeaseLost: "WARN", Rejected: "", Damaged: "WARN", Unstorable: "WARN", Uncompressed: "ERROR", Altered: "WARN", AlteredAgain: "",
+		Unrefreshed: "WARN", Outdated: "WARN", Panicked: "ERROR", Slow: "WARN", StillRuns: "WARN", Stepped: "WARN", Dropped: "INFO", Forgotten: "WARN",
+	} {
+		j.Tell(t.Context(), what, string(what[:1]), errors.New("why"), "attr", 7)
+		j.Tell(t.Context(), what, string(what[:1]), nil)
+		expect.Equal(t, string(what)+": times", j.Times(what), 2)
+		logged := 0
+		if want != "" {
+			logged = 1
+		}
+		line := "level=" + want + ` msg="cacheguard: ` + string(what) + `" key=` + string(what[:1]) + " attr=7 error=why\n"
+		expect.Equal(t, string(what)+": as logged", lines(text(), line), logged)
+		expect.Equal(t, string(what)+": logged", lines(text(), `cacheguard: `+string(what)+`"`), logged)
+	}
 }

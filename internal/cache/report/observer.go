@@ -1,6 +1,7 @@
 package report
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/hottest"
@@ -55,5 +56,13 @@ func (o *Observer) Loaded(t *observe.Tally, took time.Duration, failed bool) {
 	t.Nanos.Add(uint64(max(took, 0)))
 	if failed {
 		t.Failed.Add(1)
+	}
+}
+
+// Happened counts an event, if it is shown of each Cache.
+func (o *Observer) Happened(t *observe.Tally, what What) {
+	shown := map[What]*atomic.Uint64{Takeover: &t.Takeovers, LeaseLost: &t.LeasesLost, Damaged: &t.Damaged, Unstorable: &t.Unstorable}
+	if n := shown[what]; n != nil {
+		n.Add(1)
 	}
 }
