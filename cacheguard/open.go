@@ -155,7 +155,7 @@ func (g *Guard) Close() error {
 func (g *Guard) limits() (*limit.Loads, error) {
 	cfg := &g.cfg
 	l := limit.Config{
-		MaxLoads: cfg.MaxLoads, FleetLoads: cfg.FleetLoads, Breaker: g.breakers.Of(g.keys.ValueKey(limit.FleetName)), Background: g.life.Try,
+		MaxLoads: cfg.MaxLoads, Breaker: g.breakers.Of(g.keys.ValueKey(limit.FleetName)), Background: g.life.Try,
 		Failed:  func(err error) { _ = g.redisError("permit", limit.FleetName, err) }, // loads go on without
 		Journal: &g.journal,
 	}

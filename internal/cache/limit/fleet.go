@@ -94,7 +94,7 @@ func (f *Fleet) try() *permit {
 // already; or nil.
 func (f *Fleet) ask(ctx context.Context) *permit {
 	p := f.try()
-	if p != nil || f.waiting.Load() > 0 || f.kept.Load() >= int64(f.FleetLoads) || !f.asking.CompareAndSwap(false, true) {
+	if p != nil || f.waiting.Load() > 0 || f.kept.Load() >= int64(f.Permits.Permits) || !f.asking.CompareAndSwap(false, true) {
 		return p
 	}
 	defer f.asking.Store(false)
@@ -114,7 +114,7 @@ func (f *Fleet) take(ctx context.Context, callers func() int) *permit {
 	if p := f.try(); p != nil {
 		return p
 	}
-	f.Journal.FleetLoads.Waits("fleet_loads", f.FleetLoads)
+	f.Journal.FleetLoads.Waits("fleet_loads", f.Permits.Permits)
 	defer f.Journal.FleetLoads.Waited()
 	f.waiting.Add(1)
 	defer f.adjust()
@@ -157,7 +157,7 @@ func (f *Fleet) wantedLocked(c *crowd) int {
 	if c.scarce {
 		wanted = (wanted + MaxHandOns - 1) / MaxHandOns
 	}
-	return min(wanted, f.FleetLoads-int(f.kept.Load()))
+	return min(wanted, f.Permits.Permits-int(f.kept.Load()))
 }
 
 // request gets a permit of the fleet: first one to spare or, where there was none, in the queue.

@@ -22,9 +22,8 @@ const (
 
 // Config says what limits there are, and what they need of the Guard.
 type Config struct {
-	MaxLoads   int // 0 or less: no limit
-	FleetLoads int
-	Permits    *permits.Locker // of FleetLoads; nil: no limit
+	MaxLoads int             // 0 or less: no limit
+	Permits  *permits.Locker // FleetLoads of them; nil: no limit
 
 	Breaker    *breaker.Breaker              // of the part of the keyspace that has the permits
 	Failed     func(err error)               // reports that there are no permits, and loads run without
@@ -139,55 +138,45 @@ func (l *Loads) tryWith(n Need, find func() *permit) Slot {
 	return s
 }
 
-func (l *Loads) try(n Need) Slot {
+func (l *Loads) try(n Need) Slot { return l.get(n, (*slots.Slots).TryAcquire) }
+
+// Take waits for a slot, and reports whether it got one before the context ended, or before the last caller that waits
+// for a spare one left.
+func (l *Loads) Take(ctx context.Context, n Need) (s Slot, ok bool) {
+	if n.Spare && !l.nothing(n) {
+		s = l.takeSpare(ctx, n)
+	} else {
+		s = l.get(n, func(s *slots.Slots) bool { return l.acquire(ctx, s) })
+	}
+	return s, !s.IsNone()
+}
+
+// get takes first the slot of the kind: a load that waits for it must not keep the Guard's from other kinds.
+func (l *Loads) get(n Need, acquire func(*slots.Slots) bool) Slot {
 	if l.nothing(n) {
 		return Slot{right: ofOther}
 	}
 	s := Slot{right: ofOwn, kind: n.Kind}
-	if s.kind != nil && !s.kind.TryAcquire() {
+	if s.kind != nil && !acquire(s.kind) {
 		return Slot{}
 	}
-	if l.own != nil && !l.own.TryAcquire() {
+	if l.own != nil && !acquire(l.own) {
 		s.freeOfKind()
 		return Slot{}
 	}
 	return s
 }
 
-// Take waits for a slot, and reports whether it got one before the context ended, or before the last caller that waits
-// for a spare one left.
-func (l *Loads) Take(ctx context.Context, n Need) (Slot, bool) {
-	switch {
-	case l.nothing(n):
-		return Slot{right: ofOther}, true
-	case n.Spare:
-		return l.takeSpare(ctx, n)
-	}
-	// First the slot of the kind: a load that waits for it must not keep the Guard's from other kinds.
-	s := Slot{right: ofOwn, kind: n.Kind}
-	if s.kind != nil && !l.acquire(ctx, s.kind) {
-		return Slot{}, false
-	}
-	if l.own != nil && !l.acquire(ctx, l.own) {
-		s.freeOfKind()
-		return Slot{}, false
-	}
-	return s, true
-}
-
 // takeSpare tries now and again. It does not queue: a load in the queue of its Cache would keep that slot from callers
 // while it waits for one of MaxLoads.
-func (l *Loads) takeSpare(ctx context.Context, n Need) (Slot, bool) {
+func (l *Loads) takeSpare(ctx context.Context, n Need) Slot {
 	callers := flight.CallersOf(ctx)
 	for pause := shortestPause; callers() > 0; pause = min(2*pause, longestPause) {
-		if s := l.Try(ctx, n); !s.IsNone() {
-			return s, true
-		}
-		if !lifecycle.Sleep(ctx, pause/2+rand.N(pause)) {
-			return Slot{}, false
+		if s := l.Try(ctx, n); !s.IsNone() || !lifecycle.Sleep(ctx, pause/2+rand.N(pause)) {
+			return s
 		}
 	}
-	return Slot{}, false
+	return Slot{}
 }
 
 // Permit takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +52,7 @@ func TestATroubleThatComesAndGoesIsLoggedOnceInTenSeconds(t *testing.T) {
 		for range 50 {
 			e.begin()
 			time.Sleep(50 * time.Millisecond)
-			e.end(nil)
+			e.end()
 			time.Sleep(50 * time.Millisecond)
 		}
 		expect.Equal(t, "begun", lines(text(), "trouble"), 1)
@@ -61,7 +62,7 @@ func TestATroubleThatComesAndGoesIsLoggedOnceInTenSeconds(t *testing.T) {
 		expect.Equal(t, "too short", lines(text(), "trouble"), 1)
 		time.Sleep(9*time.Second + 1)
 		expect.Equal(t, "one that goes on, after a second", lines(text(), `trouble" key=k for=1s more=49`), 1)
-		e.end(func() []any { return []any{"cost", 7} })
+		e.end("cost", 7)
 		if !strings.Contains(text(), "more=49") || !strings.Contains(text(), "lasted=10s cost=7") || !strings.Contains(text(), "key=k") {
 			t.Error(text())
 		}
@@ -77,7 +78,7 @@ func TestATroubleThatComesBackAgainAndAgainIsAHandfulOfLines(t *testing.T) {
 		for time.Since(began) < time.Minute {
 			e.begin()
 			time.Sleep(1500 * time.Millisecond)
-			e.end(nil)
+			e.end()
 			time.Sleep(500 * time.Millisecond)
 		}
 		if n := lines(text(), "trouble"); n < 6 || n > 9 {
@@ -110,14 +111,14 @@ func TestATroubleThatIsShortIsNotWorthALine(t *testing.T) {
 		e := episode{logger: logger, begun: "trouble", over: "all well", delay: time.Second}
 		e.begin()
 		time.Sleep(time.Second - 1)
-		e.end(nil)
+		e.end()
 		time.Sleep(time.Minute)
 		expect.Equal(t, "log", text(), "")
 		e.begin()
 		e.begin()
 		time.Sleep(2 * time.Second)
-		e.end(nil)
-		e.end(nil)
+		e.end()
+		e.end()
 		expect.Equal(t, "lines", strings.Count(text(), "\n"), 2)
 		e.begin()
 		e.close()
@@ -217,4 +218,18 @@ func TestEachEventIsCountedAndLoggedAsLoudAsItIs(t *testing.T) {
 		expect.Equal(t, string(what)+": as logged", lines(text(), line), logged)
 		expect.Equal(t, string(what)+": logged", lines(text(), `cacheguard: `+string(what)+`"`), logged)
 	}
+}
+
+func TestTheEndOfATroubleSaysWhatItCost(t *testing.T) {
+	t.Parallel()
+	logger, text := logged()
+	var count atomic.Int64
+	e := episode{logger: logger, begun: "trouble", over: "all well", costs: []cost{{name: "failed", count: &count}}}
+	count.Add(5) // before
+	e.begin()
+	count.Add(3)
+	e.begin() // it goes on
+	count.Add(4)
+	e.end("left", 1)
+	expect.Equal(t, "what it cost, and what is left", lines(text(), " failed=7 left=1\n"), 1)
 }
