@@ -16,9 +16,9 @@ const (
 	longest = 1 << 10 // bytes of a key that is counted where nothing else keeps it: counters do
 )
 
-// counts counts which keys a sample of Gets asks for. It has room for so many keys, and keeps those that are asked for often: a key that finds no
-// room costs each of the others a credit, and those without credit go (Misra, Gries: Finding Repeated Elements, Science of Computer Programming 2,
-// 1982). So a key stays if it has more than its share of the Gets, and what is said of it is how often it was seen since it came, never more.
+// counts counts which keys a sample of Gets asks for. It has room for some, and keeps what is asked for often: a key that finds no room costs each of
+// the others a credit, and keys without credit go (Misra, Gries: Finding Repeated Elements, Science of Computer Programming 2, 1982). So a key stays
+// if it has more than its share of the Gets. Its count is how often it was seen since it came, never more.
 type counts struct {
 	room  int
 	every time.Duration // how often turn is called, while keys are asked for
