@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	whyoff "github.com/cacheguard/go/internal/cache/off"
 	"github.com/cacheguard/go/internal/cache/write"
 )
 
@@ -41,7 +42,7 @@ type intentScope struct {
 
 // pastOf says which intents a call for the key must read past the cache for.
 func pastOf(ctx context.Context, g *Guard, key string) (p write.Past) {
-	if !g.detours.has(intending) {
+	if !g.off.Has(whyoff.Intents) {
 		return p
 	}
 	of, _ := ctx.Value(intentKey{}).(*intentScope)

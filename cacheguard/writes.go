@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"errors"
 
+	whyoff "github.com/cacheguard/go/internal/cache/off"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/lock/rw"
@@ -36,8 +37,8 @@ type writer Guard
 
 func (w *writer) Local() *tier.Local                     { return w.local }
 func (w *writer) Named(keys, tags []string)              { (*Guard)(w).named(keys, tags) }
-func (w *writer) ArePending(keys bool)                   { w.detours.put(pendingKeys, keys) }
-func (w *writer) AreIntended(some bool)                  { w.detours.put(intending, some) }
+func (w *writer) ArePending(keys bool)                   { w.off.Put(whyoff.Pending, keys) }
+func (w *writer) AreIntended(some bool)                  { w.off.Put(whyoff.Intents, some) }
 func (w *writer) Failed(op, key string, err error) error { return (*Guard)(w).redisError(op, key, err) }
 func (w *writer) Untold(op, key string, err error) error {
 	return &RedisError{Op: op, Key: key, Err: err}

@@ -3,7 +3,6 @@ package write
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,9 +15,6 @@ const (
 	maxReplayPause   = 2 * time.Second
 	maxResolved      = 1 << 13 // bounds pending.resolved
 )
-
-// ErrPending is why a key is not read: an Invalidate of it has not reached Redis yet.
-var ErrPending = errors.New("an invalidation is still to be sent")
 
 // pending are the invalidations that failed. They are sent again in the background until they succeed, each part of the
 // keyspace for itself, and their targets are not read from Redis until then.

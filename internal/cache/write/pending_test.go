@@ -2,6 +2,7 @@ package write
 
 import (
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/cacheguard/go/internal/cache/tier"
@@ -21,7 +22,7 @@ func newWrites() *Writes {
 
 // failedKey is a request that has failed.
 func (w *Writes) failedKey(part int, key string) request {
-	return request{target: target{keys{w}, part, key}, err: ErrPending}
+	return request{target: target{keys{w}, part, key}, err: io.EOF}
 }
 
 func TestPendingKeysAreBounded(t *testing.T) {
