@@ -26,7 +26,7 @@
 //
 // # Protocol
 //
-// Segment I of N has a key whose slot is in the I-th of N equal parts of all slots (see keys.go). A segment is a hash (see
+// Segment I of N has a key whose slot is in the I-th of N equal parts of all slots (see scripts.go). A segment is a hash (see
 // lua/prelude.lua) with the units left in it. All segments of a counter expire at the same moment, TTL after Create. The
 // first segment is the counter: it is created in one step with all units. The others are created when units move to them.
 //

@@ -3,9 +3,14 @@ package scale
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cacheguard/go/bench/internal/scenario"
+	"github.com/cacheguard/go/bench/internal/server"
 )
 
 // idleGuards have ever more instances do nothing, after they have waited for a key.
@@ -67,4 +72,48 @@ func runIdle(ctx context.Context, e scenario.Env, n int) (_ scenario.Figures, er
 		"server CPU": scenario.Millis(did.spent.CPU) / seconds,
 		"client CPU": scenario.Millis(did.client) / seconds,
 	}, err
+}
+
+// here is how many bytes of this process are in use: what is on the heap, and the goroutines' stacks.
+func here() float64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what was in a sync.Pool survives one
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc + m.StackInuse)
+}
+
+// memoryAt is how many bytes the server uses: for its clients, and for all else.
+func memoryAt(ctx context.Context, redis *server.Server) (clients, data float64, err error) {
+	text, err := redis.Control().Info(ctx, "memory").Result()
+	if err != nil {
+		return 0, 0, err
+	}
+	all := make(map[string]float64)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			if n, err := strconv.ParseFloat(value, 64); err == nil {
+				all[name] = n
+			}
+		}
+	}
+	used, clients := all["used_memory"], all["mem_clients_normal"]
+	if used == 0 {
+		return 0, 0, fmt.Errorf("INFO memory: no used_memory in %q", text)
+	}
+	return clients, used - clients, nil
+}
+
+// bytesOfKeys is what the keys whose names contain the text take at the server, where there are few keys.
+func bytesOfKeys(ctx context.Context, redis *server.Server, text string) (sum float64, err error) {
+	const batch = 1000
+	all := redis.Control().Scan(ctx, 0, "*"+text+"*", batch).Iterator()
+	for all.Next(ctx) {
+		n, err := redis.Control().MemoryUsage(ctx, all.Val(), 0).Result() // 0: look at every element
+		if err != nil {
+			return 0, err
+		}
+		sum += float64(n)
+	}
+	return sum, all.Err()
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
 // openRedis opens the Redis of the environment and a client of it, for one test.
@@ -105,3 +107,5 @@ func TestRedisGivesUpWithItsContext(t *testing.T) {
 		t.Errorf("error is %v, want %v", err, context.Canceled)
 	}
 }
+
+func TestMain(m *testing.M) { leaks.Main(m) }
