@@ -43,8 +43,16 @@ func report(edition string, s, byDefault scores) string {
 	w("")
 	w("| check | kind | reason |")
 	w("|---|---|---|")
+	last := ""
+	once := func(reason string) string { // of checks in a row that have the same
+		if reason == last {
+			return "the same"
+		}
+		last = reason
+		return cell(reason)
+	}
 	for _, m := range s.missed {
-		w("| `%s`: %s | %s | %s |", m.id, cell(m.name), m.kind, cell(reason(m)))
+		w("| `%s`: %s | %s | %s |", m.id, cell(m.name), m.kind, once(reason(m)))
 	}
 	w("")
 	w("## Checks that pass only with these settings")
@@ -57,7 +65,7 @@ func report(edition string, s, byDefault scores) string {
 	}
 	for _, m := range byDefault.missed {
 		if !known[m.id] {
-			w("| `%s`: %s | %s | %s |", m.id, cell(m.name), m.kind, cell(defaultReason(m)))
+			w("| `%s`: %s | %s | %s |", m.id, cell(m.name), m.kind, once(defaultReason(m)))
 		}
 	}
 	w("")
