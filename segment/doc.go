@@ -19,7 +19,7 @@
 //     that had not returned, and those of failed Takes that were not given back yet.
 //
 // These have limits. Redis replicates asynchronously, so a failover can forget acknowledged takes, and then units are
-// given away twice. Evicted or flushed counters are gone: use maxmemory-policy noeviction for those that matter. Where
+// given away twice. Evicted or flushed counters are gone: use maxmemory-policy noeviction where they matter. Where
 // units must never be given away twice, let the database have the last word. Redis remembers a take for 10 minutes, and a
 // move for a day: a network or a process that stops for longer in the middle of one can lose units or, in the case of a
 // move, make some.

@@ -167,7 +167,7 @@ func (s settings) check() error {
 	return nil
 }
 
-// lasting is the settings without those that can change while instances run.
+// lasting is the settings without what can change while instances run.
 func (s settings) lasting() settings {
 	s.Callers, s.Slow, s.Feed, s.Intend = 0, false, false, false
 	return s

@@ -14,7 +14,7 @@ type class struct {
 	cached      float64
 	waiting     float64 // not cached, and somebody waits for a load that has no permit
 
-	// When those that are cached expire: expiring[second] is by how much the number that expires in a second grows there. All were divided by
+	// When what is cached expires: expiring[second] is by how much the number that expires in a second grows there. All were divided by
 	// left when they were stored, the share of what was cached in the beginning that nobody has invalidated since.
 	expiring []float64
 	now      float64 // how many expire in this second, divided by left

@@ -194,7 +194,7 @@ func TestPredictionsThatAreFarOffAreBold(t *testing.T) {
 | near | 100 / 119 | 5 |
 | far | **100 / 50** (-50 %) | 0 / 0 |
 
-2 of 3 predictions are within 20 %; those that are not are bold.
+2 of 3 predictions are within 20 %; the others are bold.
 `
 	if b.String() != want {
 		t.Errorf("got %s", b.String())

@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/scenario"
 )
 
-// costs are what one of each thing costs, measured on fleets that are small beside those that they are to predict. Times
+// costs are what one of each thing costs, measured on fleets that are small beside the fleets that they are to predict. Times
 // are in microseconds, sizes in bytes.
 type costs struct {
 	lone         float64 // of the server: GET, acquire and fill of an instance that nobody else waits with

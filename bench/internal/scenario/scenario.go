@@ -130,7 +130,7 @@ type database struct {
 
 	loads   atomic.Int64
 	running atomic.Int64
-	most    atomic.Int64 // at once, those that wait for a connection included
+	most    atomic.Int64 // at once, waiting for a connection included
 }
 
 func newDatabase(takes time.Duration, connections int) *database {

@@ -88,7 +88,7 @@ func (b brief) Error() string {
 
 func (b brief) Unwrap() error { return b.error }
 
-// Unmappable notes a changed row whose keys are not known. The log gets a line for the first one, and one every now and then for those that follow.
+// Unmappable notes a changed row whose keys are not known. The log gets a line for the first one, and one every now and then after that.
 func (e *Engine) Unmappable(op cdc.Op, err error) {
 	e.mu.Lock()
 	e.stats.Unmapped++
