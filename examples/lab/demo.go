@@ -16,7 +16,7 @@ import (
 type demo struct {
 	ctx   context.Context //nolint:containedctx // of the whole run
 	out   io.Writer
-	pause time.Duration // between the scenes, for who reads along
+	pause time.Duration // between the scenes, for a reader
 	a, b  *process
 	wires [2]*wire
 	table *table
@@ -50,7 +50,7 @@ func playDemo(ctx context.Context, out io.Writer, pause time.Duration, picture s
 		if d.wires[i], err = openWire(network, redis, up); err != nil {
 			return err
 		}
-		defer d.wires[i].close()
+		defer func(w *wire) { _ = w.close() }(d.wires[i]) // nothing is lost with it
 		if *p, err = startProcess(ctx, "AB"[i:i+1], redis, d.wires[i].listener.Addr().String(), address, prefix); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (d *demo) play() error {
 func (d *demo) line(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	d.said = append(d.said, text)
-	_, _ = fmt.Fprintln(d.out, text) // who does not read the lines gets the exit code
+	_, _ = fmt.Fprintln(d.out, text) // a lost line loses nothing: there is an exit code
 }
 
 // see says what is seen. What is not as promised fails the demo at its end.
