@@ -41,7 +41,7 @@ func newPair(t *testing.T, s *redistest.Server, timeout time.Duration) pair {
 	t.Helper()
 	p := pair{proxy: redistest.StartProxy(t, s.Addr()), redis: s.Client(t)}
 	p.far = newStore(t, p.redis, Config{})
-	p.near = newStore(t, p.proxy.Client(t), Config{Prefix: p.far.cfg.Prefix, RedisTimeout: timeout})
+	p.near = newStore(t, p.proxy.Client(t, redistest.AsksAgain), Config{Prefix: p.far.cfg.Prefix, RedisTimeout: timeout})
 	return p
 }
 

@@ -46,7 +46,7 @@ func another(t *testing.T, c *Counter, rdb Redis) *Counter {
 func newProxied(t *testing.T, c *Counter) (*Counter, *redistest.Proxy) {
 	t.Helper()
 	p := redistest.StartProxy(t, shared.Addr())
-	return another(t, c, p.Client(t)), p
+	return another(t, c, p.Client(t, redistest.AsksAgain)), p
 }
 
 // scripts by their names.

@@ -11,10 +11,14 @@ import (
 
 const (
 	dialTimeout = 2 * time.Second
-	ioTimeout   = 3 * time.Second // shorter than go-redis' 5 s, long enough for a loaded machine under -race
+	ioTimeout   = Patience        // go-redis asks again after it; see AsksAgain
+	nodeTimeout = 3 * time.Second // of clients that look for another node then
 )
 
-// newClient makes a client for tests. It retries commands as a default client does, because the code under test must
+// AsksAgain has go-redis give up a request that is not answered, and send it again. It is for tests in which it should: others may need minutes.
+func AsksAgain(o *redis.Options) { o.ReadTimeout = Brisk }
+
+// newClient makes a client for tests. It repeats commands that fail as a default client does, because the code under test must
 // live with that, but it dials once, so that a server that is down is noticed quickly, and it sends nothing on a new
 // connection but HELLO.
 func newClient(addr string, tweaks ...func(*redis.Options)) *redis.Client {

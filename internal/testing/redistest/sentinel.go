@@ -80,8 +80,8 @@ func (s *Sentinel) FailoverClient(tb testing.TB, tweaks ...func(*redis.FailoverO
 		MasterName:      sentinelName,
 		SentinelAddrs:   s.Addrs(),
 		DialTimeout:     dialTimeout,
-		ReadTimeout:     ioTimeout,
-		WriteTimeout:    ioTimeout,
+		ReadTimeout:     nodeTimeout,
+		WriteTimeout:    nodeTimeout,
 		DialerRetries:   1,
 		DisableIdentity: true,
 	}
