@@ -2,19 +2,17 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/bypass"
 	"github.com/cacheguard/go/internal/cache/inprocess"
-	"github.com/cacheguard/go/internal/cache/invalidate"
+	whyoff "github.com/cacheguard/go/internal/cache/off"
 )
 
 const longestBypass = 24 * time.Hour
 
 // errBypassed is why nothing is read.
-var errBypassed = errors.New("the cache is bypassed")
+var errBypassed = whyoff.ErrBypassed
 
 // Bypass turns the cache off for this Guard, or on again. It is for when you doubt that the cached values are right. Calls that
 // begin while the cache is off load without it, with the outcome bypassed, also with FailClosed. Their loads are shared and
@@ -24,7 +22,7 @@ var errBypassed = errors.New("the cache is bypassed")
 // Bypass(false) does not end a BypassFleet.
 func (g *Guard) Bypass(on bool) {
 	if g != nil {
-		g.bypass.Here(on)
+		g.off.Here(on)
 	}
 }
 
@@ -52,54 +50,49 @@ func (g *Guard) BypassFleet(ctx context.Context, d time.Duration) error {
 	if g.cfg.Disabled {
 		return fmt.Errorf("cacheguard: bypass: %w", inprocess.ErrDisabled)
 	}
-	if err := g.bypass.Fleet(ctx, d); err != nil {
-		return &RedisError{Op: "bypass", Key: g.bypass.Key(), Err: err}
+	if err := g.off.Fleet(ctx, d); err != nil {
+		return &RedisError{Op: "bypass", Key: g.off.FleetKey(), Err: err}
 	}
 	return nil
 }
 
-// newBypass makes the switch of the Guard.
-func (g *Guard) newBypass() *bypass.Switch {
-	return bypass.New(bypass.Config{
+// SetServe replaces Config.Serve, for a rollout in steps, and as a switch to turn everything off. Calls that have begun
+// go on. It holds for this Guard: the other instances have theirs. Nil: the default.
+func (g *Guard) SetServe(serve func(key string) bool) {
+	if g == nil || g.cfg.Disabled {
+		return
+	}
+	if serve == nil && g.cfg.Shadow > 0 {
+		serve = func(string) bool { return false }
+	}
+	g.off.Serve(serve)
+}
+
+// WithoutCache returns a context for calls that want what the source has: a Get of this Guard with the context, and
+// Gets of its loader, load without the cache, as after Bypass. It ends with ctx.
+func (g *Guard) WithoutCache(ctx context.Context) context.Context {
+	if g == nil {
+		return ctx
+	}
+	return g.off.Excuse(ctx)
+}
+
+// openOff makes what says that the cache is off.
+func (g *Guard) openOff() {
+	g.off.Open(whyoff.Config{
 		Redis: g.rdb, Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Timeout: g.cfg.RedisTimeout, Life: g.life,
-		Changed: func(on bool, until time.Time) {
-			g.detours.put(bypassing, on)
-			g.journal.Bypass(on, until)
-		},
-		LookDue: func(due bool) (was bool) {
-			was = g.detours.has(lookDue)
-			g.detours.put(lookDue, due)
-			return was
-		},
-	})
+		Pending: &g.invalidations, Changed: g.journal.Bypass,
+	}, g.cfg.Disabled)
+	g.SetServe(g.cfg.Serve)
 }
 
 // mustBypass returns why the key must not be read; nil if it may be.
 func (g *Guard) mustBypass(ctx context.Context, key string) *RedisError {
-	if g.detours.none() {
+	if g.off.None() {
 		return nil
 	}
-	return g.detour(ctx, key)
-}
-
-func (g *Guard) detour(ctx context.Context, key string) *RedisError {
-	if g.detours.has(withoutRedis) {
-		return &RedisError{Op: "get", Key: key, Err: inprocess.ErrDisabled}
-	}
-	if g.detours.has(lookDue) {
-		g.bypass.LookLater()
-	}
-	if g.detours.has(bypassing) {
-		return &RedisError{Op: "get", Key: key, Err: errBypassed}
-	}
-	if g.detours.has(choosing) && !g.serves(key) {
-		return &RedisError{Op: "get", Key: key, Err: errUnserved}
-	}
-	if g.detours.has(excusing) && ctx.Value(withoutCacheKey{g}) != nil {
-		return &RedisError{Op: "get", Key: key, Err: errExcused}
-	}
-	if g.invalidations.Has(key) {
-		return &RedisError{Op: "get", Key: key, Err: invalidate.ErrPending}
+	if err := g.off.Why(ctx, key); err != nil {
+		return &RedisError{Op: "get", Key: key, Err: err}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
-package tier
+package hottest
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,12 +12,12 @@ import (
 func TestHotKeysSayAboutHowOftenTheyAreAskedFor(t *testing.T) {
 	t.Parallel()
 	manual := clock.NewManual(time.Unix(0, 0))
-	h := NewHotKeys(2, manual.Clock())
+	h := NewRanking(2, manual.Clock())
 	count := func(key string, n int) {
-		h.keys.mu.Lock()
-		defer h.keys.mu.Unlock()
+		h.mu.Lock()
+		defer h.mu.Unlock()
 		for range n {
-			h.keys.countLocked(key)
+			h.countLocked(key)
 		}
 	}
 	for range 10 { // seconds
@@ -44,15 +45,15 @@ func TestHotKeysSayAboutHowOftenTheyAreAskedFor(t *testing.T) {
 func TestKeysThatChanceMakesLookHotAreNotShown(t *testing.T) {
 	t.Parallel()
 	manual := clock.NewManual(time.Unix(0, 0))
-	h := NewHotKeys(16, manual.Clock())
-	h.keys.mu.Lock()
+	h := NewRanking(16, manual.Clock())
+	h.mu.Lock()
 	for range 3 { // 50 Gets a second, at ordinary load
-		h.keys.countLocked("twice")
+		h.countLocked("twice")
 	}
 	for range shownCount {
-		h.keys.countLocked("hot")
+		h.countLocked("hot")
 	}
-	h.keys.mu.Unlock()
+	h.mu.Unlock()
 	if top := h.Top(); len(top) != 1 || top[0].Key != "hot" {
 		t.Errorf("%+v", top)
 	}
@@ -60,12 +61,39 @@ func TestKeysThatChanceMakesLookHotAreNotShown(t *testing.T) {
 
 func TestAKeyOfAnyLengthIsNotKeptForItsCount(t *testing.T) {
 	t.Parallel()
-	h := NewHotKeys(2, clock.Clock{})
-	long := strings.Repeat("x", longestHot+1)
+	h := NewRanking(2, clock.Clock{})
+	long := strings.Repeat("x", longest+1)
 	for range 100 * sampled {
-		h.Note(long)
+		h.NoteShort(long)
 	}
-	if len(h.keys.counts) > 0 {
+	if len(h.of) > 0 {
 		t.Error("it is kept")
+	}
+}
+
+func TestAGetDoesNotWaitWhileTheHottestKeysAreDetermined(t *testing.T) {
+	t.Parallel()
+	r := NewRanking(2, clock.Clock{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for range 100 * sampled {
+		r.Note("k")
+	}
+}
+
+func TestOfAnyNumberOfKeysOnlySomeAreCounted(t *testing.T) {
+	t.Parallel()
+	r := NewRanking(2, clock.NewManual(time.Unix(0, 0)).Clock())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range 1000 {
+		r.countLocked("hot")
+		r.countLocked(strconv.Itoa(i))
+		if n := len(r.of); n > 2*counters {
+			t.Fatalf("%d keys are counted", n)
+		}
+	}
+	if n := r.of["hot"].seen; n != 1000 {
+		t.Errorf("half of all are for one key, and %d of 1000 were seen", n)
 	}
 }
