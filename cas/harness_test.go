@@ -86,3 +86,11 @@ func swapAsync(ctx context.Context, s *Store, key string, old Version, value str
 	}()
 	return c
 }
+
+// shared is the server of the tests that neither break it nor look at its counters.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+// SharedAddr is the address of the shared server, for the examples.
+func SharedAddr() string { return shared.Addr() }

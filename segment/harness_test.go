@@ -94,3 +94,11 @@ func takeAsync(ctx context.Context, c *Counter, n int64) <-chan error {
 	go func() { done <- c.Take(ctx, name, n) }() // owner: the test; ends with the Take; joined by receiving
 	return done
 }
+
+// shared is the server of the tests that neither break it nor look at its counters.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+// SharedAddr is the address of the shared server, for the examples.
+func SharedAddr() string { return shared.Addr() }
