@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/cache/intent"
 	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/write"
 )
 
 // maxAsks is how often a call asks again because the answer it shared was older than itself, before it loads by itself.
@@ -76,7 +76,7 @@ func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadS
 }
 
 // ask asks Redis.
-func (q *query[V]) ask(ctx context.Context, within intent.Past) (v V, how Outcome, err error) {
+func (q *query[V]) ask(ctx context.Context, within write.Past) (v V, how Outcome, err error) {
 	if q.spec.load != nil && q.guard.local == nil && !within.Any() && q.guard.expected.Expected() {
 		if v, how, done, err := q.awaitRebuild(ctx, q.job(ctx, nil, false), nil, nil); done {
 			return v, how, err
@@ -87,7 +87,7 @@ func (q *query[V]) ask(ctx context.Context, within intent.Past) (v V, how Outcom
 
 // read reads the entry from Redis, and does what decide says. It reads again if a load that the call joined was older than
 // the call.
-func (q *query[V]) read(ctx context.Context, within intent.Past) (v V, how Outcome, err error) {
+func (q *query[V]) read(ctx context.Context, within write.Past) (v V, how Outcome, err error) {
 	g := q.guard
 	valueKey := q.spec.valueKeyOf(g, q.key)
 	for range maxAsks + 1 {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/intent"
 	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -171,7 +171,7 @@ func (g *Guard) runHedge(ctx context.Context, j *job, s limit.Slot, publish func
 }
 
 // retrieveSlowly answers a call whose part is slow: from a load if there is a slot for it, and only otherwise from Redis, if that is faster.
-func (q query[V]) retrieveSlowly(ctx context.Context, past intent.Past) (v V, how Outcome, err error) {
+func (q query[V]) retrieveSlowly(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
 	g := q.guard
 	need := limit.Need{Spare: true, Kind: q.spec.policyOf(g).loadSlots()}
 	q.besides = true

@@ -263,7 +263,7 @@ func (c *Cache[K, V]) Stats() Stats {
 		return Stats{}
 	}
 	k := c.policy.kind
-	return Stats{Loading: int(k.running.Load()), Owed: c.guard.invalidations.BeginningWith(k.name + ":")}
+	return Stats{Loading: int(k.running.Load()), Pending: c.guard.writes.PendingOf(k.name + ":")}
 }
 
 // Guard is the Guard that the Cache is a view of.

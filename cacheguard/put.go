@@ -59,10 +59,12 @@ type putting struct {
 }
 
 func (p *putting) Key() string               { return p.job.valueKey }
-func (p *putting) Ask(ctx context.Context)   { p.asked(ctx).Prepare(ctx) }
 func (p *putting) Asked(ctx context.Context) { p.asked(ctx).Ready(ctx) }
-func (p *putting) Forget()                   { p.epochs = nil }
-func (p *putting) Drop()                     { p.written = nil }
+
+func (p *putting) Ask(ctx context.Context) {
+	p.epochs = nil
+	p.asked(ctx).Prepare(ctx)
+}
 
 // Report tells the hooks what came of the value.
 func (p *putting) Report(ctx context.Context, status string, err error) {

@@ -60,7 +60,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	if r.epochs = nil; polls > 0 { // there may be a value
 		r.asked(ctx)
 	}
-	if r.afterBypass && g.invalidations.Has(r.job.key) { // after the tick: no call that began later gets this answer
+	if r.afterBypass && g.writes.IsPending(r.job.key) { // after the tick: no call that began later gets this answer
 		r.returnSlot()
 		return g.loadDirectly(ctx, r.job, Bypassed), true
 	}

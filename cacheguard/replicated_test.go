@@ -83,7 +83,7 @@ func TestAnInvalidationThatNoReplicaHasIsAnErrorAndPendingUntilOneDoes(t *testin
 			r.replica.Resume()
 			redistest.Await(t, "it is acknowledged", func() bool { return invalidate(g) == nil })
 			redistest.Await(t, "nothing is pending", func() bool {
-				return g.invalidations.Len()+g.ofEpochs.Len() == 0
+				return g.writes.Pending() == 0
 			})
 		})
 	}

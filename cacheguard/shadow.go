@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/intent"
 	"github.com/cacheguard/go/internal/cache/verify"
+	"github.com/cacheguard/go/internal/cache/write"
 )
 
 // Shadowed counts Gets that also asked the cache; see Config.Shadow.
@@ -52,7 +52,7 @@ func (q *query[V]) shadow(ctx context.Context, loaded any) {
 	if kept, ok := q.spec.fromLocal(g, q.key); ok {
 		v, how, err = kept.result()
 	} else {
-		v, how, err = q.read(ctx, intent.Past{})
+		v, how, err = q.read(ctx, write.Past{})
 	}
 	served := any(&v)
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
@@ -130,7 +131,7 @@ func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	db, ends := newRow("old"), scriptOf("end_update")
 	f.expectUntouched("k", "old", db)
 	g := f.guards[1]
-	if err := g.keys.EndUpdate(g.keys.ValueKey("other"), "nobody", g.invalidations.Notice("other")).Run(t.Context(), f.redis).Err(); err != nil {
+	if err := g.keys.EndUpdate(g.keys.ValueKey("other"), "nobody", g.writes.Notice("other"), protocol.Filling{}).Run(t.Context(), f.redis).Err(); err != nil {
 		t.Fatal(err) // it makes the script known
 	}
 	var ended atomic.Bool
