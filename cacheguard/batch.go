@@ -156,7 +156,7 @@ func (l *loading) batchOf(of *gathering) *batch {
 
 // join makes the load of a flight part of a batch. One that belongs to a loader or a transaction is on its own: it has a slot of its own, or
 // sees rows that nobody else does. So is one that takes spare slots only.
-func (j *job) join(ctx context.Context) {
+func (j *load) join(ctx context.Context) {
 	of := j.gathering
 	if of == nil || j.spare || j.scope != (scope{}) {
 		return

@@ -48,14 +48,14 @@ type encoded struct {
 
 // need says what limits hold for a load. One that a loader asked for shares that loader's slot: if it needed one of its own, loaders that
 // hold all the slots could wait for each other. The keys of a GetMany share one slot.
-func (l *loaders) need(j *job) limit.Need {
+func (l *loaders) need(j *load) limit.Need {
 	return limit.Need{
 		Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.Covers(j.key), Spare: j.spare, Kind: j.policy.loadSlots(),
 	}
 }
 
 // takeSlot waits for a slot. The context belongs to the flight that wants to load, or to the caller of a GetMany.
-func (l *loaders) takeSlot(ctx context.Context, j *job) (limit.Slot, error) {
+func (l *loaders) takeSlot(ctx context.Context, j *load) (limit.Slot, error) {
 	s, ok := l.limits.Take(ctx, l.need(j))
 	if !ok {
 		return s, gaveUp(ctx)
@@ -82,7 +82,7 @@ func gaveUp(ctx context.Context) error {
 
 // run runs the loader under LoadTimeout, once it has a permit of FleetLoads, and frees its slot when the loader returns. When the context ends first, run leaves
 // the loader to itself, so that nobody waits for a loader that ignores its context.
-func (l *loaders) run(ctx context.Context, j *job, s limit.Slot) loaded {
+func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 	if ctx.Err() != nil { // nobody waits any more
 		l.limits.Free(s)
 		return loaded{err: context.Cause(ctx)}
@@ -130,7 +130,7 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 }
 
 // withTimeoutOf is withTimeout for the load of a key. A batch has one timeout, for its call, after the wait for a slot.
-func (l *loaders) withTimeoutOf(ctx context.Context, j *job) (context.Context, context.CancelFunc) {
+func (l *loaders) withTimeoutOf(ctx context.Context, j *load) (context.Context, context.CancelFunc) {
 	if j.batch != nil {
 		return context.WithCancel(ctx)
 	}
@@ -157,7 +157,7 @@ func (e *loadTimeout) Error() string {
 func (*loadTimeout) Unwrap() error { return context.DeadlineExceeded }
 
 // runProtected calls the loader and always sends one result, also when the loader panics or ends its goroutine.
-func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done chan<- loaded) {
+func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done chan<- loaded) {
 	running := int64(1)
 	if j.batch != nil {
 		running = 0 // it only waits for the batch's
@@ -169,7 +169,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 	within, end, shown := l.begin(ctx, j)
 	start := l.cfg.clock.Now()
 	l.protect(ctx, j.key, func() (err error) {
-		if out.value, err = j.load(within); err == nil && j.tags != nil {
+		if out.value, err = j.run(within); err == nil && j.tags != nil {
 			tags = j.tags(out.value)
 		}
 		if err == nil && j.encode != nil && load.ttl.Load() > 0 {
@@ -200,7 +200,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 }
 
 // begin begins the task of loading, and shows the load to package admin. For the keys of a batch, the batch does both.
-func (l *loaders) begin(ctx context.Context, j *job) (within context.Context, end func(End), shown *observe.Load) {
+func (l *loaders) begin(ctx context.Context, j *load) (within context.Context, end func(End), shown *observe.Load) {
 	if j.batch != nil {
 		return ctx, noEnd, nil
 	}

@@ -44,12 +44,12 @@ func (c *Cache[K, V]) many(ks []K) (keys manyKeys, spec loadSpec[V]) {
 			keys.named = append(keys.named, key)
 		}
 	}
-	spec = loadSpec[V]{policy: &c.policy, kind: c.policy.kind.name, loadMany: c.loaderOf(byKey)}
+	spec = loadSpec[V]{load: load{policy: &c.policy}, loadMany: c.loaderOf(byKey)}
 	if c.cfg.LoadMany == nil {
 		spec.loadMany, spec.loadEach = nil, func(ctx context.Context, key string) (V, error) { return c.loader(byKey[key])(ctx) }
 	}
 	if c.hasTags() {
-		spec.tagsEach = func(key string, v *V) []string { return c.tags(byKey[key], v) }
+		spec.tagger = func(key string, v *V) []string { return c.tags(byKey[key], v) }
 	}
 	return keys, spec
 }

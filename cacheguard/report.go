@@ -73,7 +73,7 @@ func (g *Guard) onDamaged(key string, err error) {
 	g.cfg.Hooks.damaged(key, err)
 }
 
-func (g *Guard) onUnstorable(ctx context.Context, j *job, err error) {
+func (g *Guard) onUnstorable(ctx context.Context, j *load, err error) {
 	g.count(j.key, func(t *observe.Tally) { t.Unstorable.Add(1) })
 	if g.cfg.Hooks.OnUnstorable != nil {
 		g.cfg.Hooks.OnUnstorable(j.key, err)
@@ -89,7 +89,7 @@ func (g *Guard) onStale(key string, e protocol.Entry) {
 }
 
 // onLoad reports a run of a loader.
-func (l *loaders) onLoad(j *job, took time.Duration, err error) {
+func (l *loaders) onLoad(j *load, took time.Duration, err error) {
 	if o := l.journal.Observer.Load(); o != nil {
 		o.Loaded(tallyOf(o, j.policy), took, failed(err))
 	}
@@ -135,7 +135,7 @@ func (g *Guard) count(key string, add func(*observe.Tally)) {
 }
 
 // learn notes what a load had: its tags, and its key, unless that is of a Cache, which is known.
-func (l *loaders) learn(j *job, tags []string) {
+func (l *loaders) learn(j *load, tags []string) {
 	l.journal.Tags.Had(tags...)
 	if j.policy == nil || j.policy.kind == nil {
 		l.journal.Keys.Had(j.key)

@@ -13,19 +13,16 @@ import (
 func shadow[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, loaded V, err error) {
 	s := &g.serving
 	absent := err != nil && absentAlone(err)
-	switch load := spec.loadOne(key); {
-	case load == nil, err != nil && !absent, g.detours.has(bypassing), g.serves(key), rand.Float64() >= g.cfg.Shadow:
+	switch one := spec.loadOne(key); {
+	case one == nil, err != nil && !absent, g.detours.has(bypassing), g.serves(key), rand.Float64() >= g.cfg.Shadow:
 		return
-	case spec.tagsEach != nil:
-		each := spec.tagsEach
-		spec.tags = func(v *V) []string { return each(key, v) }
-		fallthrough
 	default:
-		spec.load, spec.loadMany, spec.loadEach, spec.gathering, spec.spare = load, nil, nil, nil, true
+		spec.loader, spec.loadMany, spec.loadEach, spec.gathering, spec.spare = one, nil, nil, nil, true
 	}
 	if s.running.Add(1) > mostShadows || !g.life.Try(func() { // stop: reads and loads have one
 		defer s.running.Add(-1)
-		ask := asker[V]{query[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}, any(&loaded)}
+		spec.key, spec.valueKey = key, spec.valueKeyOf(g, key)
+		ask := asker[V]{query[V]{guard: g, spec: spec, asked: g.clock.Now()}, any(&loaded)}
 		if absent {
 			ask.loaded = absence{}
 		}
@@ -48,7 +45,7 @@ func (a *asker[V]) run(ctx context.Context) {
 	var v V
 	var how Outcome
 	var err error
-	if kept, ok := a.spec.fromLocal(g, a.key); ok {
+	if kept, ok := a.spec.fromLocal(g, a.spec.key); ok {
 		v, how, err = kept.result()
 	} else {
 		v, how, err = a.read(ctx, intent.Past{})
@@ -68,7 +65,7 @@ func (a *asker[V]) run(ctx context.Context) {
 	}
 	s.hits.Add(1)
 	s.took.Add(uint64(time.Since(begun)))
-	j := a.spec.job(g, a.key, scopeOf(ctx, g), nil)
+	j := a.spec.loadOf(g, a.spec.key, scopeOf(ctx, g), nil)
 	if c := (&comparison{guard: g, job: j, served: served}); !c.isServed(a.loaded) {
 		s.differed.Add(1)
 		s.verifier.Compare(ctx, c.closely())
@@ -87,11 +84,11 @@ func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, 
 	if err != nil || how != Hit && how != Local || g.cfg.Verify.OneIn == 0 || rand.N(g.cfg.Verify.OneIn) != 0 {
 		return
 	}
-	if spec.load = spec.loadOne(key); spec.load == nil {
+	if spec.loader = spec.loadOne(key); spec.loader == nil {
 		return
 	}
 	ctx = outsideLoads(context.WithoutCancel(ctx))
-	j := spec.job(g, key, scopeOf(ctx, g), nil)
+	j := spec.loadOf(g, key, scopeOf(ctx, g), nil)
 	j.spare = true
 	c := &comparison{guard: g, job: j, served: &served}
 	g.verifier.Compare(ctx, c.closely())

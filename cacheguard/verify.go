@@ -29,8 +29,8 @@ func (g *Guard) Verified() Verified {
 // loadOne returns the load of one key, of either kind; nil: the spec has none that can be compared.
 func (s loadSpec[V]) loadOne(key string) func(context.Context) (V, error) {
 	switch {
-	case s.load != nil:
-		return s.load
+	case s.loader != nil:
+		return s.loader
 	case s.loadMany != nil:
 		return func(ctx context.Context) (V, error) {
 			values, err := s.loadMany(ctx, []string{key})
@@ -49,7 +49,7 @@ func (s loadSpec[V]) loadOne(key string) func(context.Context) (V, error) {
 // comparison compares a value that was served with the source.
 type comparison struct {
 	guard  *Guard
-	job    *job
+	job    *load
 	served any // *V, or absence
 }
 
@@ -88,7 +88,7 @@ func (c *comparison) isStillServed(ctx context.Context) (bool, error) {
 			return c.isServed(orAbsence(item.Value)), nil
 		}
 	}
-	epochs := g.epochs.Begin(j.key, j.valueKey, j.kind, j.known)
+	epochs := j.reading(g)
 	read, err := g.link.Get(ctx, j.valueKey, epochs.Keys()...)
 	if err == nil {
 		err = read.Err
