@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/cacheguard/go/internal/cache/flight"
-	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/internal/cache/protocol"
 )
@@ -158,54 +157,4 @@ func unpack[V any](a answer, joined bool) (v V, how Outcome, err error) {
 		return v, how, a.err
 	}
 	return *a.value.(*V), how, nil
-}
-
-// loadDirectly loads without asking Redis, and stores nothing.
-func (g *Guard) loadDirectly(ctx context.Context, j *load, how Outcome) answer {
-	s, err := g.loaders.takeSlot(ctx, j)
-	if err != nil {
-		return answer{err: err}
-	}
-	return g.loadIn(ctx, j, s, how)
-}
-
-// loadBypassed loads without Redis, because Redis does not answer. If Redis answers again by the time there is a slot, the
-// flight asks it after all: otherwise every instance would make the loads that queued up in an outage, and none would store
-// them.
-func (g *Guard) loadBypassed(ctx context.Context, j *load, publish func(answer)) answer {
-	if g.cfg.Disabled {
-		return g.loadDirectly(ctx, j, Bypassed)
-	}
-	breaker := g.breakers.Of(j.valueKey)
-	wasOpen := breaker.IsOpen()
-	s, err := g.loaders.takeSlot(ctx, j)
-	if err != nil {
-		return answer{err: err}
-	}
-	if wasOpen && !breaker.IsOpen() && !g.isOff(j.key) && !j.scope.isTransactions() {
-		r := g.newRebuild(j, nil, publish)
-		r.slot, r.afterBypass = s, true
-		return r.run(ctx)
-	}
-	return g.loadIn(ctx, j, s, Bypassed)
-}
-
-// loadIn is loadDirectly in a slot, which it frees.
-func (g *Guard) loadIn(ctx context.Context, j *load, s limit.Slot, how Outcome) answer {
-	if g.cfg.Disabled {
-		how = Bypassed
-	}
-	j.forgetOld()
-	if how == Bypassed {
-		g.journal.LoadsWithout()
-	}
-	began := g.clock.Tick()
-	out := g.loaders.run(ctx, j, s)
-	if out.err != nil && ctx.Err() != nil {
-		return answer{err: closedOr(context.Cause(ctx))}
-	}
-	return answer{
-		value: out.value, err: out.err, absent: out.absent, outcome: how, before: g.process.GoodBefore(began),
-		cancelled: out.err != nil && errors.Is(out.err, context.Canceled), origin: g.cfg.Hooks.origin(ctx),
-	}
 }

@@ -176,12 +176,12 @@ func (q *query[V]) replacing(ctx context.Context, r *wanted[V], b *batch) *load 
 // is no answer to this call.
 func (q *query[V]) awaitRebuild(ctx context.Context, j *load, unfit []byte) (v V, how Outcome, done bool, err error) {
 	t, err := q.guard.enterRebuild(ctx, j, unfit)
-	var w won
-	if err == nil {
-		w, err = q.await(ctx, t)
-	}
 	if err != nil {
 		return v, "", true, unanswered(ctx, j.key, err)
+	}
+	w := q.awaitAll(ctx, []string{j.key}, []ticket{t})[0]
+	if w.err != nil {
+		return v, "", true, unanswered(ctx, j.key, w.err)
 	}
 	if !w.answers(q.asked, w.joined) || q.spec.mustBeJudged(&w.answer, q.asked) {
 		return v, "", false, nil

@@ -65,29 +65,6 @@ type won struct {
 	joined bool
 }
 
-// race waits, and hedges beside that: the first answer wins. Won: that is the hedge's, and the wait has been given up, after keep.
-func race[R any](ctx context.Context, wait func(context.Context) error, hedge func(context.Context) (R, bool), keep func()) (r R, won bool, err error) {
-	within, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	hedging, drop := context.WithCancel(ctx)
-	defer drop()
-	ended := make(chan struct{})
-	go func() { // owner: the call; stop: drop; joined below
-		defer close(ended)
-		if r, won = hedge(hedging); won {
-			keep()
-			stop(errHedged)
-		}
-	}()
-	err = wait(within)
-	drop()
-	<-ended
-	if err == nil || !errors.Is(context.Cause(within), errHedged) {
-		won = false
-	}
-	return r, won, err
-}
-
 // beside waits for Redis, which is late, and loads the keys beside that if the call may. Won: that was faster, for all of them.
 func (q query[V]) beside(ctx context.Context, keys []string, wait func(context.Context) error, keep func()) (all map[string]won, is bool, err error) {
 	if q.besides || !q.spec.mayHedge(ctx, q.guard, keys[0]) {
@@ -96,10 +73,24 @@ func (q query[V]) beside(ctx context.Context, keys []string, wait func(context.C
 	return q.race(ctx, keys, wait, keep)
 }
 
-// race is race with loads in spare slots, and counts them if they win.
+// race waits, and hedges beside that in spare slots: the first answer wins. Won: that is the hedge's, and the wait has been given up, after keep.
 func (q query[V]) race(ctx context.Context, keys []string, wait func(context.Context) error, keep func()) (all map[string]won, is bool, err error) {
-	all, is, err = race(ctx, wait, func(ctx context.Context) (map[string]won, bool) { return q.hedge(ctx, keys, limit.Slot{}) }, keep)
-	if is {
+	within, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	hedging, drop := context.WithCancel(ctx)
+	defer drop()
+	ended := make(chan struct{})
+	go func() { // owner: the call; stop: drop; joined below
+		defer close(ended)
+		if all, is = q.hedge(hedging, keys, limit.Slot{}); is {
+			keep()
+			stop(errHedged)
+		}
+	}()
+	err = wait(within)
+	drop()
+	<-ended
+	if is = is && err != nil && errors.Is(context.Cause(within), errHedged); is {
 		q.guard.hedgesWon.Add(uint64(len(keys)))
 	}
 	return all, is, err
@@ -127,10 +118,11 @@ func (q query[V]) hedgeOnce(ctx context.Context, keys []string, s limit.Slot, al
 		}
 		b, s = q.batchIn(ctx, s, keys), limit.Slot{}
 	}
-	tickets := make([]ticket, 0, len(keys))
+	ok = true
+	entered, tickets := make([]string, 0, len(keys)), make([]ticket, 0, len(keys))
 	for _, key := range keys {
 		j := q.loadOf(ctx, key, b)
-		j.spare, j.gathering = true, nil
+		j.spare = true
 		t, err := g.enter(ctx, j, hedged, func(ctx context.Context, publish func(answer)) answer {
 			return g.runHedge(ctx, j, s, publish)
 		})
@@ -138,21 +130,21 @@ func (q query[V]) hedgeOnce(ctx context.Context, keys []string, s limit.Slot, al
 			g.loaders.limits.Free(s) // before the wait: the flight may wait for this very slot
 		}
 		if err != nil {
-			break // the Guard is closed
+			ok = false
+			continue
 		}
-		tickets = append(tickets, t)
+		entered, tickets = append(entered, key), append(tickets, t)
 	}
-	ok = len(tickets) == len(keys)
 	for i, t := range tickets {
-		switch a, err := g.awaitTicket(ctx, t, keys[i], q.asked); {
+		switch a, err := g.awaitTicket(ctx, t, entered[i], q.asked); {
 		case err != nil:
 			ok = false
 		case !a.answers(q.asked, t.Joined):
-			rest = append(rest, keys[i])
+			rest = append(rest, entered[i])
 		case a.err != nil && !a.absent:
 			ok = false
 		default:
-			all[keys[i]] = won{a, t.Joined}
+			all[entered[i]] = won{a, t.Joined}
 		}
 	}
 	return rest, ok
@@ -293,35 +285,19 @@ type gotten struct {
 	err error // there was no answer
 }
 
-// await waits for the answer of a flight that asks for the lease.
-func (q *query[V]) await(ctx context.Context, t ticket) (w won, err error) {
-	ctx, end := q.guard.beginJoined(ctx, t, q.spec.key)
-	if t.Late(ctx) {
-		got := q.awaitLate(ctx, []string{q.spec.key}, []ticket{t})[0]
-		w, err = got.won, got.err
-	} else {
-		w.joined = t.Joined
-		w.answer, err = waitFor(ctx, t, q.asked)
-	}
-	return w, endJoined(end, w.answer, err)
-}
-
 // awaitAll waits for the flights of the keys.
 func (q *query[V]) awaitAll(ctx context.Context, keys []string, tickets []ticket) []gotten {
-	all := make([]gotten, len(tickets))
-	for i, t := range tickets {
+	all, late := make([]gotten, len(tickets)), false
+	for i := 0; i < len(tickets) && !late; i++ {
+		t := tickets[i]
 		ctx, end := q.guard.beginJoined(ctx, t, keys[i])
-		late := t.Late(ctx)
-		if late {
+		if late = t.Late(ctx); late {
 			copy(all[i:], q.awaitLate(ctx, keys[i:], tickets[i:]))
 		} else {
 			all[i].joined = t.Joined
 			all[i].answer, all[i].err = waitFor(ctx, t, q.asked)
 		}
 		_ = endJoined(end, all[i].answer, all[i].err)
-		if late {
-			break
-		}
 	}
 	return all
 }

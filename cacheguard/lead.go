@@ -1,6 +1,7 @@
 package cacheguard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,16 +40,13 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	r.joined, r.load.encode = flight.Entered(ctx), r.encode
 	began := r.guard.clock.Tick()
 	out := r.guard.loaders.run(ctx, r.load, r.slot)
-	a := answer{
-		value: out.value, err: out.err, absent: out.absent, outcome: Loaded, before: began, loaded: r.guard.clock.Tick(),
-		origin: r.guard.cfg.Hooks.origin(ctx),
-	}
+	a := out.answer(Loaded, began)
+	a.loaded = r.guard.clock.Tick()
 	switch {
 	case out.err != nil && ctx.Err() != nil: // nobody waits any more
 		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
-		return answer{err: closedOr(context.Cause(ctx))}
-	case out.err != nil && errors.Is(out.err, context.Canceled):
-		a.cancelled = true
+		return abandoned(ctx)
+	case a.cancelled:
 		r.publish(a)
 		r.giveUp()
 	case out.err != nil && !out.absent:
@@ -83,7 +81,7 @@ func (r *rebuild) rememberFailure(out loaded) {
 // it is good only for calls that began before the loader did.
 func (r *rebuild) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64) {
 	ctx = context.WithoutCancel(ctx)
-	stamp, refused := r.stamp(ctx, r.under, out.tags)
+	stamp, refused := r.stamp(ctx, out.tags)
 	if errors.Is(refused, epoch.ErrUnproven) {
 		r.guard.cfg.Hooks.rejected(r.load.key)
 		r.giveUp()
@@ -127,12 +125,12 @@ func (r *rebuild) mayShowOld() bool {
 }
 
 // stamp returns the stamp of what was loaded after the epochs were ready.
-func (r *rebuild) stamp(ctx context.Context, epochs *epoch.Reading, of []string) (protocol.Stamp, error) {
+func (r *rebuild) stamp(ctx context.Context, of []string) (protocol.Stamp, error) {
 	tags := union(r.load.known, of)
 	if err := checkTags(tags); err != nil {
 		return protocol.Stamp{}, err
 	}
-	return epochs.Stamp(ctx, tags)
+	return r.under.Stamp(ctx, tags)
 }
 
 // proof begins to ask whether the stamp is still valid, if anybody joined after the load began, and returns a function that tells.
@@ -173,21 +171,16 @@ func (r *rebuild) encode(ctx context.Context, out *loaded) {
 // prepare makes the entry. A value that cannot be stored makes none.
 func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, stamp protocol.Stamp, refused error) protocol.Filling {
 	f, p := protocol.Filling{Token: r.token, Generation: generation}, r.load.policy
+	what, ttl, staleFor := protocol.Absent, min(p.negativeTTL, out.ttl), time.Duration(0)
+	if out.err == nil {
+		what, ttl, staleFor, refused = out.what, p.ttl, p.staleFor, cmp.Or(refused, out.refused)
+		if out.ttl != unset {
+			ttl = out.ttl
+		}
+	}
 	if refused != nil {
 		r.guard.onUnstorable(ctx, r.load, refused)
 		return f
-	}
-	what, ttl, staleFor := protocol.Absent, min(p.negativeTTL, time.Duration(out.ttl)), time.Duration(0)
-	if out.err == nil {
-		if out.refused != nil {
-			r.guard.onUnstorable(ctx, r.load, out.refused)
-			return f
-		}
-		what = out.what
-		ttl, staleFor = p.ttl, p.staleFor
-		if out.ttl != unset {
-			ttl = time.Duration(out.ttl)
-		}
 	}
 	ttl -= time.Duration(float64(ttl) * p.jitter * rand.Float64())
 	if ttl > 0 {

@@ -33,8 +33,9 @@ type loaded struct {
 	absent bool   // err is ErrNotFound
 	text   string // of err
 	took   time.Duration
-	ttl    int64    // as set by SetTTL, or unset
-	tags   []string // as set by SetTags, and those of the value
+	ttl    time.Duration // as set by SetTTL, or unset
+	tags   []string      // as set by SetTags, and those of the value
+	origin string        // of the load
 
 	encoded
 }
@@ -99,7 +100,67 @@ func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 		defer l.limits.Free(s)
 		l.runProtected(ctx, j, load, done)
 	})
-	return l.await(ctx, j.key, done)
+	out := l.await(ctx, j.key, done)
+	out.origin = l.cfg.Hooks.origin(ctx)
+	return out
+}
+
+// loadDirectly loads without asking Redis, and stores nothing.
+func (g *Guard) loadDirectly(ctx context.Context, j *load, how Outcome) answer {
+	s, err := g.loaders.takeSlot(ctx, j)
+	if err != nil {
+		return answer{err: err}
+	}
+	return g.loadIn(ctx, j, s, how)
+}
+
+// loadBypassed loads without Redis, because Redis does not answer. If Redis answers again by the time there is a slot, the
+// flight asks it after all: otherwise every instance would make the loads that queued up in an outage, and none would store
+// them.
+func (g *Guard) loadBypassed(ctx context.Context, j *load, publish func(answer)) answer {
+	if g.cfg.Disabled {
+		return g.loadDirectly(ctx, j, Bypassed)
+	}
+	breaker := g.breakers.Of(j.valueKey)
+	wasOpen := breaker.IsOpen()
+	s, err := g.loaders.takeSlot(ctx, j)
+	if err != nil {
+		return answer{err: err}
+	}
+	if wasOpen && !breaker.IsOpen() && !g.isOff(j.key) && !j.scope.isTransactions() {
+		r := g.newRebuild(j, nil, publish)
+		r.slot, r.afterBypass = s, true
+		return r.run(ctx)
+	}
+	return g.loadIn(ctx, j, s, Bypassed)
+}
+
+// loadIn is loadDirectly in a slot, which it frees.
+func (g *Guard) loadIn(ctx context.Context, j *load, s limit.Slot, how Outcome) answer {
+	if g.cfg.Disabled {
+		how = Bypassed
+	}
+	j.forgetOld()
+	if how == Bypassed {
+		g.journal.LoadsWithout()
+	}
+	began := g.clock.Tick()
+	out := g.loaders.run(ctx, j, s)
+	if out.err != nil && ctx.Err() != nil {
+		return abandoned(ctx)
+	}
+	return out.answer(how, g.process.GoodBefore(began))
+}
+
+// abandoned is the answer of a flight whose callers have all left, or whose Guard is closed.
+func abandoned(ctx context.Context) answer { return answer{err: closedOr(context.Cause(ctx))} }
+
+// answer is what was loaded, for the callers that began before the tick.
+func (l *loaded) answer(how Outcome, before uint64) answer {
+	return answer{
+		value: l.value, err: l.err, absent: l.absent, outcome: how, before: before, origin: l.origin,
+		cancelled: l.err != nil && errors.Is(l.err, context.Canceled),
+	}
 }
 
 // await waits for what the loader returns, or the end of the context. It reports a load that takes longer than SlowLoad while it still
@@ -144,18 +205,6 @@ func (l *loaders) withTimeout(ctx context.Context, key string) (context.Context,
 	return context.WithTimeoutCause(ctx, l.cfg.LoadTimeout, &loadTimeout{key, l.cfg.LoadTimeout})
 }
 
-// loadTimeout is why a load was ended. Few are, so its text is made only when somebody reads it.
-type loadTimeout struct {
-	key   string
-	limit time.Duration
-}
-
-func (e *loadTimeout) Error() string {
-	return fmt.Sprintf("cacheguard: load of %q took longer than LoadTimeout (%v): %v", e.key, e.limit, context.DeadlineExceeded)
-}
-
-func (*loadTimeout) Unwrap() error { return context.DeadlineExceeded }
-
 // runProtected calls the loader and always sends one result, also when the loader panics or ends its goroutine.
 func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done chan<- loaded) {
 	running := int64(1)
@@ -187,7 +236,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 		if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // this very error
 			out = loaded{text: l.cfg.textOf(err)}
 		}
-		out.err, out.took, out.ttl = err, l.cfg.clock.Since(start), load.ttl.Load()
+		out.err, out.took, out.ttl = err, l.cfg.clock.Since(start), load.chosen()
 		out.tags = append(load.allTags(), tags...)
 		l.running.Add(-running)
 		j.policy.countRunning(-running)

@@ -32,7 +32,7 @@ func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 	if load == nil {
 		return nil, errors.New("cacheguard: get many: load is nil")
 	}
-	return getMany(ctx, g, keys, loadSpec[V]{loadMany: load})
+	return getMany(ctx, g, keys, loadSpec[V]{loadMany: loadAny(load)})
 }
 
 // getMany is GetMany for the keys and the loader of a Cache.
@@ -253,12 +253,12 @@ func (m *many[V]) newBatch(ctx context.Context, all []*wanted[V]) (*batch, error
 
 // batchIn makes the batch of the keys, which has the slot.
 func (q *query[V]) batchIn(ctx context.Context, s limit.Slot, keys []string) *batch {
-	b := &batch{guard: q.guard, policy: q.spec.policyOf(q.guard), load: loadAny(q.spec.loadMany)}
+	b := &batch{guard: q.guard, policy: q.spec.policyOf(q.guard), load: q.spec.loadMany}
 	return b.open(ctx, 0, func(context.Context) (limit.Slot, error) { return s, nil }, keys...)
 }
 
 // loadAny is the caller's load, with values as they travel.
-func loadAny[V any](load func(context.Context, []string) (map[string]V, error)) func(context.Context, []gather.Member) (map[string]any, error) {
+func loadAny[V any](load func(context.Context, []string) (map[string]V, error)) batchLoad {
 	return func(ctx context.Context, of []gather.Member) (map[string]any, error) {
 		keys := make([]string, len(of))
 		for i, member := range of {

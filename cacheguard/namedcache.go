@@ -62,7 +62,8 @@ func (c *Cache[K, V]) open(k *kind) {
 		c.cfg.NotFound = ErrNotFound
 	}
 	if c.cfg.Batch > 0 {
-		c.gathering = &gathering{guard: c.guard, policy: &c.policy, most: c.cfg.Batch, load: c.loadGathered, one: c.loadMember}
+		c.gathering = &gathering{guard: c.guard, policy: &c.policy, most: c.cfg.Batch, one: c.loadMember}
+		c.gathering.load = c.loadMany(func(m gather.Member) K { return m.ID.(K) }) //nolint:forcetypeassert // the loader put it there
 	}
 }
 
@@ -126,21 +127,23 @@ func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
 	}
 }
 
-// loadGathered loads keys whose Gets share a call.
-func (c *Cache[K, V]) loadGathered(ctx context.Context, of []gather.Member) (map[string]any, error) {
-	ks := make([]K, len(of))
-	for i, m := range of {
-		ks[i] = m.ID.(K) //nolint:forcetypeassert // the loader put it there
-	}
-	loaded, err := c.cfg.LoadMany(ctx, ks)
-	values := make(map[string]any, len(loaded))
-	row := c.rowsOf(loaded)
-	for i, m := range of {
-		if v, ok := row(ks[i], m.Key); ok {
-			values[m.Key] = &v
+// loadMany is CacheConfig.LoadMany for keys that share a call.
+func (c *Cache[K, V]) loadMany(of func(gather.Member) K) batchLoad {
+	return func(ctx context.Context, all []gather.Member) (map[string]any, error) {
+		ks := make([]K, len(all))
+		for i, m := range all {
+			ks[i] = of(m)
 		}
+		loaded, err := c.cfg.LoadMany(ctx, ks)
+		values := make(map[string]any, len(loaded))
+		row := c.rowsOf(loaded)
+		for i, m := range all {
+			if v, ok := row(ks[i], m.Key); ok {
+				values[m.Key] = &v
+			}
+		}
+		return values, c.absent(err)
 	}
-	return values, c.absent(err)
 }
 
 // rowsOf returns a function that finds what LoadMany returned for a key: under the key, or under another one of the same text, as one in another

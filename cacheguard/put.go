@@ -37,7 +37,7 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 		made := newLoading(ctx, nil)
 		v, err := write(context.WithValue(ctx, loadingKey{}, made))
 		if err == nil && mayStore {
-			p.written = &loaded{value: &v, took: time.Since(start), ttl: made.ttl.Load(), tags: made.allTags()}
+			p.written = &loaded{value: &v, took: time.Since(start), ttl: made.chosen(), tags: made.allTags()}
 			if p.load.tags != nil {
 				p.written.tags = append(p.written.tags, p.load.tags(&v)...)
 			}
@@ -55,8 +55,8 @@ type putting struct {
 }
 
 func (p *putting) Key() string               { return p.load.valueKey }
-func (p *putting) Ask(ctx context.Context)   { p.asked(ctx).Prepare(ctx) }
-func (p *putting) Asked(ctx context.Context) { p.asked(ctx).Ready(ctx) }
+func (p *putting) Ask(ctx context.Context)   { p.prepareLoad(ctx) }
+func (p *putting) Asked(ctx context.Context) { p.under.Ready(ctx) }
 func (p *putting) Forget()                   { p.epochs = nil }
 func (p *putting) Drop()                     { p.written = nil }
 
@@ -77,7 +77,7 @@ func (p *putting) Filling(ctx context.Context, generation string) (f protocol.Fi
 	if p.written == nil || ctx.Err() != nil {
 		return f
 	}
-	stamp, refused := r.stamp(ctx, r.asked(ctx), p.written.tags)
+	stamp, refused := r.stamp(ctx, p.written.tags)
 	if errors.Is(refused, epoch.ErrUnproven) {
 		r.guard.cfg.Hooks.rejected(r.load.key)
 		return f

@@ -107,7 +107,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	r.returnSlot()
 	switch {
 	case err != nil && ctx.Err() != nil: // every caller has left
-		return answer{err: closedOr(context.Cause(ctx))}, true
+		return abandoned(ctx), true
 	case err != nil:
 		return r.unreachable(ctx, err), true
 	case got.Status == protocol.HasValue:
@@ -131,7 +131,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	r.asked(ctx) // for the value that the holder sends
 	r.beginWait(ctx, got)
 	waiter.Waiting()
-	return r.await(ctx, waiter, got, wait{polls: polls, before: before})
+	return r.await(ctx, waiter, got, polls, before)
 }
 
 // confirm asks whether an entry is valid. If it is not, it will be overwritten. Epochs that were read before the entry may be too old to
@@ -145,7 +145,7 @@ func (r *rebuild) confirm(ctx context.Context, raw []byte, stamp protocol.Stamp)
 	}
 	switch {
 	case err != nil:
-		return answer{err: closedOr(context.Cause(ctx))}, true, false
+		return abandoned(ctx), true, false
 	case redisErr != nil:
 		return r.unreachable(ctx, redisErr), true, false
 	case !holds:
@@ -189,26 +189,23 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	return answer{value: value, outcome: how, before: before, origin: r.origin}, true
 }
 
-// wait is how a flight waits for the holder of the lease.
-type wait struct {
-	polls  int    // how often it asked before
-	before uint64 // the tick before it asked: a value that is stored later may answer any call that began before it
-}
-
-// await waits until the holder is done, or may be dead. Not done: ask again.
-func (r *rebuild) await(ctx context.Context, waiter *wake.Waiter, got protocol.Acquired, w wait) (a answer, done bool) {
-	limit := wake.Patience(got.Left, got.Registered, w.polls)
+// await waits until the holder is done, or may be dead. Not done: ask again. A value that is stored later may answer any call that began before
+// the tick before the request.
+func (r *rebuild) await(
+	ctx context.Context, waiter *wake.Waiter, got protocol.Acquired, polls int, before uint64,
+) (a answer, done bool) {
+	limit := wake.Patience(got.Left, got.Registered, polls)
 	if !r.patience.IsZero() {
 		limit = min(limit, time.Until(r.patience))
 	}
-	if due := r.due(); due > 0 && w.polls == 0 {
+	if due := r.due(); due > 0 && polls == 0 {
 		limit = min(limit, due)
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case msg := <-waiter.C:
-		return r.wakeUp(ctx, msg, got.Generation, w.before)
+		return r.wakeUp(ctx, msg, got.Generation, before)
 	case <-timer.C:
 		if r.impatient() {
 			return r.loadAlone(ctx), true
@@ -217,7 +214,7 @@ func (r *rebuild) await(ctx context.Context, waiter *wake.Waiter, got protocol.A
 	case <-r.breaker.Opened():
 		return r.unreachable(ctx, breaker.ErrOpen), true // the message would not come either
 	case <-ctx.Done():
-		return answer{err: closedOr(context.Cause(ctx))}, true
+		return abandoned(ctx), true
 	}
 }
 
@@ -373,7 +370,7 @@ func (r *rebuild) asked(ctx context.Context) *epoch.Reading {
 	return r.epochs
 }
 
-// prepareLoad has the epochs asked for under which the load is made: before it begins, perhaps by the call that began the flight.
+// prepareLoad begins to ask for the epochs under which the load is made. Those of the call that began the flight serve, unless a value is replaced.
 func (r *rebuild) prepareLoad(ctx context.Context) {
 	if r.under = r.load.epochs; r.epochs != nil || r.under == nil || r.load.anew != nil {
 		r.under = r.asked(ctx) // also to see whether what is replaced is still valid

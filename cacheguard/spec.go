@@ -13,10 +13,10 @@ import (
 type loadSpec[V any] struct {
 	load // as far as it is known before a flight
 
-	loader   func(context.Context) (V, error)                      // of Get
-	loadMany func(context.Context, []string) (map[string]V, error) // of GetMany
-	loadEach func(context.Context, string) (V, error)              // of a GetMany that loads one by one
-	reload   func(context.Context, *V) (V, error)                  // of Fetch, as what follows
+	loader   func(context.Context) (V, error)         // of Get
+	loadMany batchLoad                                // of GetMany
+	loadEach func(context.Context, string) (V, error) // of a GetMany that loads one by one
+	reload   func(context.Context, *V) (V, error)     // of Fetch, as what follows
 
 	judge       func(V) Verdict
 	despiteTags func(V) bool // nil: none

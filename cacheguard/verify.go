@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/verify"
 )
@@ -33,12 +34,15 @@ func (s loadSpec[V]) loadOne(key string) func(context.Context) (V, error) {
 		return s.loader
 	case s.loadMany != nil:
 		return func(ctx context.Context) (V, error) {
-			values, err := s.loadMany(ctx, []string{key})
-			value, ok := values[key]
-			if err == nil && !ok {
+			values, err := s.loadMany(ctx, []gather.Member{{Key: key}})
+			value := valueOf[V](values[key])
+			if err == nil && value == nil {
 				err = ErrNotFound
 			}
-			return value, err
+			if err != nil {
+				return *new(V), err
+			}
+			return *value, nil
 		}
 	case s.loadEach != nil:
 		return func(ctx context.Context) (V, error) { return s.loadEach(ctx, key) }
