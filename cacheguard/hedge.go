@@ -268,15 +268,15 @@ func (q query[V]) waitBriefly(read *send.Read) func(context.Context) error {
 }
 
 // isLate waits for a read until it is late, and reports whether it is, and the call may load beside that. In a part that is slow it does not wait.
-func (q *query[V]) isLate(ctx context.Context, key string, read *send.Read) bool {
-	if read == nil {
+func (q *query[V]) isLate(ctx context.Context, r *wanted[V]) bool {
+	if r.read == nil {
 		return false
 	}
-	late := q.guard.isSlow(key)
+	late := q.guard.isSlow(r.key)
 	if !late {
-		late, _ = read.WaitLate(ctx) // the read that follows has the error
+		late, r.err = r.read.WaitLate(ctx)
 	}
-	return late && q.spec.mayHedge(ctx, q.guard, key)
+	return late && q.spec.mayHedge(ctx, q.guard, r.key)
 }
 
 // gotten is what came of a ticket.

@@ -12,6 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/fidelity"
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/redis/send"
@@ -26,7 +27,7 @@ import (
 // confirmed that nothing was written since.
 func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if got.TakenOver {
-		r.guard.onTakeover(r.load.key)
+		r.guard.tell(ctx, report.Takeover, r.load.key, nil)
 	}
 	if !got.Unfit {
 		r.load.forgetOld()
@@ -64,7 +65,9 @@ type leading struct{ *rebuild }
 
 func (r leading) Due() script.Call    { return r.guard.keys.Renew(r.load.valueKey, r.token) }
 func (r leading) Kept(time.Time, int) {}
-func (r leading) Lost(int)            { r.guard.onLeaseLost(r.load.key) }
+func (r leading) Lost(int) {
+	r.guard.tell(context.Background(), report.LeaseLost, r.load.key, nil)
+}
 
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.
 func (r *rebuild) rememberFailure(out loaded) {
@@ -83,7 +86,7 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	ctx = context.WithoutCancel(ctx)
 	stamp, refused := r.stamp(ctx, out.tags)
 	if errors.Is(refused, epoch.ErrUnproven) {
-		r.guard.cfg.Hooks.rejected(r.load.key)
+		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
 		r.giveUp()
 		return began
 	}
@@ -101,13 +104,13 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	}
 	switch status, _ := cmd.Text(); status {
 	case protocol.Refused:
-		r.guard.cfg.Hooks.rejected(r.load.key)
+		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
 		return began
 	case protocol.Stored:
 		r.guard.written.Add(uint64(len(f.Head) + len(f.Tail)))
 	case protocol.Kept:
 	default:
-		r.guard.onUnstorable(ctx, r.load, errors.New(status))
+		r.guard.tell(ctx, report.Unstorable, r.load.key, errors.New(status), r.load.policy.logAttrs()...)
 	}
 	if !proven {
 		return began // a tag was invalidated in the meantime, or nobody knows
@@ -164,7 +167,11 @@ func (r *rebuild) encode(ctx context.Context, out *loaded) {
 		return
 	}
 	if path, what := fidelity.Difference(out.value, back, p.codec.Marshal); what != "" {
-		r.guard.journal.Altered(ctx, p.fidelity.Tell(), r.load.key, p.logAttrs("field", path, "problem", what)...)
+		is := report.AlteredAgain
+		if p.fidelity.Tell() {
+			is = report.Altered
+		}
+		r.guard.tell(ctx, is, r.load.key, nil, p.logAttrs("field", path, "problem", what)...)
 	}
 }
 
@@ -179,7 +186,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 		}
 	}
 	if refused != nil {
-		r.guard.onUnstorable(ctx, r.load, refused)
+		r.guard.tell(ctx, report.Unstorable, r.load.key, refused, p.logAttrs()...)
 		return f
 	}
 	ttl -= time.Duration(float64(ttl) * p.jitter * rand.Float64())
@@ -198,7 +205,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 func (r *rebuild) pack(ctx context.Context, e protocol.Entry) protocol.Entry {
 	e, err := r.guard.cfg.packing().Pack(e, r.unfit)
 	if err != nil {
-		r.guard.journal.Uncompressed(ctx, r.load.key, err)
+		r.guard.tell(ctx, report.Uncompressed, r.load.key, err)
 	}
 	return e
 }

@@ -127,7 +127,7 @@ func (g *Guard) loadBypassed(ctx context.Context, j *load, publish func(answer))
 	if err != nil {
 		return answer{err: err}
 	}
-	if wasOpen && !breaker.IsOpen() && !g.isOff(j.key) && !j.scope.isTransactions() {
+	if wasOpen && !breaker.IsOpen() && !g.off.Bypassed() && !g.off.Unserved(j.key) && !j.scope.isTransactions() {
 		r := g.newRebuild(j, nil, publish)
 		r.slot, r.afterBypass = s, true
 		return r.run(ctx)
@@ -177,7 +177,7 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 		case out := <-done:
 			return out
 		case <-slow:
-			l.journal.StillRuns(key)
+			l.journal.Tell(context.Background(), report.StillRuns, key, nil, "after", l.cfg.SlowLoad)
 		case <-ctx.Done():
 		}
 	}
@@ -272,7 +272,7 @@ func (l *loaders) protect(ctx context.Context, key string, load func() error, fi
 			if !answers(err) {
 				err = &PanicError{Key: key, Value: fmt.Sprint(panicked), Stack: stack}
 			}
-			l.journal.Panicked(ctx, key, stack)
+			l.journal.Tell(ctx, report.Panicked, key, nil, "stack", string(stack))
 		}
 		finish(err)
 	}()

@@ -24,7 +24,7 @@ func (g *Guard) openLocal() (err error) {
 		return nil
 	}
 	limits := tier.Limits{MaxBytes: c.MaxBytes, MaxEntries: c.MaxEntries, TTL: c.TTL, HotKeys: c.HotKeys, Clock: g.cfg.clock}
-	if g.local, err = tier.Open(limits, g.inbox, g.notices, g.journal.Dropped); err != nil {
+	if g.local, err = tier.Open(limits, g.inbox, g.notices, g.onDropped); err != nil {
 		return fmt.Errorf("Config.Local: %w", err)
 	}
 	g.epochs.Tier = g.local.Tier

@@ -143,12 +143,12 @@ func (m *many[V]) ask(ctx context.Context, all []*wanted[V]) {
 func (m *many[V]) takeAll(ctx context.Context, all []*wanted[V]) []*wanted[V] {
 	room, raced := &slab.Slab[readResult[V]]{Left: len(all)}, false
 	for i, r := range all {
-		if !raced && m.isLate(ctx, r.key, r.read) {
+		if !raced && m.isLate(ctx, r) {
 			if raced = true; m.readBeside(ctx, all[i:]) {
 				return all[:i] // the others have their answers
 			}
 		}
-		if !raced {
+		if !raced && r.err == nil { // a call that has left does not wait again
 			r.wait(ctx)
 		}
 		if r.err == nil {

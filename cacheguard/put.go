@@ -8,6 +8,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
 )
 
 // Put is Update for a write that returns the new value of the source. Put stores this value in the step that ends the
@@ -65,9 +66,9 @@ func (p *putting) Report(ctx context.Context, status string, err error) {
 	switch {
 	case err != nil, status == protocol.Stored:
 	case status == protocol.Refused:
-		p.guard.cfg.Hooks.rejected(p.load.key)
+		p.guard.tell(ctx, report.Rejected, p.load.key, nil)
 	default:
-		p.guard.onUnstorable(ctx, p.load, errors.New(status))
+		p.guard.tell(ctx, report.Unstorable, p.load.key, errors.New(status), p.load.policy.logAttrs()...)
 	}
 }
 
@@ -79,7 +80,7 @@ func (p *putting) Filling(ctx context.Context, generation string) (f protocol.Fi
 	}
 	stamp, refused := r.stamp(ctx, p.written.tags)
 	if errors.Is(refused, epoch.ErrUnproven) {
-		r.guard.cfg.Hooks.rejected(r.load.key)
+		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
 		return f
 	}
 	return r.prepare(ctx, *p.written, generation, stamp, refused)

@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/redis/wake"
@@ -162,7 +163,7 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	e, value, err := r.load.decode(&r.guard.cfg, raw)
 	switch {
 	case err != nil && e.Kind == 0:
-		r.guard.onDamaged(r.load.key, err)
+		r.guard.tell(ctx, report.Damaged, r.load.key, err)
 	case err != nil && r.guard.undecodable(r.load.key, r.load.policy, e, err) == alienEntry:
 		return r.guard.loadDirectly(ctx, r.load, Loaded), true
 	}
