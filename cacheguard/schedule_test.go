@@ -253,10 +253,10 @@ func (s *stage) read(step int) (err error) {
 	ctx, g := context.Background(), s.guards[0]
 	switch step {
 	case 2:
-		j := loadSpec[string]{load: returns("")}.job(g, s.key, scope{}, nil)
+		j := loadSpec[string]{loader: returns("")}.loadOf(g, s.key, scope{}, nil)
 		j.valueKey += s.slot
 		s.m = g.newRebuild(j, nil, nil)
-		s.got, err = protocol.ParseAcquired(s.guards[0].keys.Acquire(s.m.job.valueKey, protocol.Request{Token: s.m.token, Take: true}).Run(ctx, g.rdb))
+		s.got, err = protocol.ParseAcquired(s.guards[0].keys.Acquire(s.m.load.valueKey, protocol.Request{Token: s.m.token, Take: true}).Run(ctx, g.rdb))
 	case 3:
 		s.loaded = s.source
 	case 4:
@@ -265,7 +265,7 @@ func (s *stage) read(step int) (err error) {
 		}
 		value := s.loaded
 		f := s.m.prepare(ctx, s.m.made(&value), s.got.Generation, protocol.Stamp{}, nil)
-		status, err := s.guards[0].keys.Fill(s.m.job.valueKey, f).Run(ctx, g.rdb).Text()
+		status, err := s.guards[0].keys.Fill(s.m.load.valueKey, f).Run(ctx, g.rdb).Text()
 		s.refused = status == "refused"
 		return err
 	}

@@ -67,6 +67,9 @@ type loading struct {
 	tags []string // set by SetTags
 }
 
+// chosen is the TTL as set by SetTTL, or unset.
+func (l *loading) chosen() time.Duration { return time.Duration(l.ttl.Load()) }
+
 // addTags adds tags. If there are too many, it keeps just enough to show that.
 func (l *loading) addTags(tags []string) {
 	l.mu.Lock()
@@ -88,13 +91,13 @@ func (l *loading) allTags() []string {
 }
 
 // unset is a TTL that nobody chooses: too long for any clock.
-const unset = int64(^uint64(0) >> 1)
+const unset = time.Duration(^uint64(0) >> 1)
 
 type loadingKey struct{}
 
 func newLoading(ctx context.Context, l *loaders, keys ...string) *loading {
 	load := &loading{loaders: l, keys: keys, parent: loadingOf(ctx)}
-	load.ttl.Store(unset)
+	load.ttl.Store(int64(unset))
 	return load
 }
 
