@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )

@@ -93,9 +93,6 @@ type Guard struct {
 // partOf is the part of the keyspace that a key belongs to. Parts fail one by one, and have clocks of their own.
 func (g *Guard) partOf(key string) int { return g.breakers.Part(g.keys.ValueKey(key)) }
 
-// isCutOff reports whether the key's part is not asked, because it did not answer.
-func (g *Guard) isCutOff(key string) bool { return g.breakerOf(key).IsOpen() }
-
 func (g *Guard) breakerOf(key string) *breaker.Breaker { return g.breakers.Breaker(g.partOf(key)) }
 
 // serverTime asks the server that has the key for its time.

@@ -53,7 +53,7 @@ type Config struct {
 	Journal   *report.Journal
 	Notices   *tier.Notices
 	Locks     *rw.Locker         // of updates
-	WriteLock WriteLock          // the user's, instead of those; else nil
+	WriteLock Lock               // the user's, instead of those; else nil
 	InProcess *inprocess.Process // of a disabled Guard; else nil
 	Owner     Owner
 }
@@ -69,8 +69,8 @@ type Owner interface {
 	AreIntended(some bool)                  // notes whether transactions may have to read past the cache
 }
 
-// WriteLock is cacheguard.WriteLock.
-type WriteLock interface {
+// Lock is cacheguard.WriteLock.
+type Lock interface {
 	DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error
 }
 
