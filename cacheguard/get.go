@@ -33,7 +33,7 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		var none V
 		return none, errNilGuard
 	}
-	v, _, err := ask(ctx, g, key, loadSpec[V]{loader: load})
+	v, _, err := ask(ctx, g, key, &loadSpec[V]{loader: load})
 	return v, err
 }
 
@@ -53,11 +53,11 @@ type way struct {
 	past   write.Past  // what it must read past the cache for
 }
 
-func (g *Guard) wayTo(ctx context.Context, key string) (w way) {
+// look finds out, where there is a reason to ask.
+func (w *way) look(ctx context.Context, g *Guard, key string) {
 	if w.reason = g.mustBypass(ctx, key); w.reason == nil {
 		w.past = pastOf(ctx, g, key)
 	}
-	return w
 }
 
 // isPast reports whether the call must load whatever the cache has.
@@ -68,7 +68,19 @@ func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V
 	if err := admit(ctx, g, key, spec.loader != nil || spec.reload != nil || spec.cacheOnly); err != nil {
 		return v, "", err
 	}
-	w := g.wayTo(ctx, key)
+	if !g.off.None() {
+		return retrieveAround(ctx, g, key, spec)
+	}
+	if kept, ok := spec.fromLocal(g, key); ok {
+		return kept.result()
+	}
+	return retrieveRemote(ctx, g, key, *spec, way{})
+}
+
+// retrieveAround is retrieve where there may be a reason not to use the cache.
+func retrieveAround[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V]) (v V, how Outcome, err error) {
+	var w way
+	w.look(ctx, g, key)
 	if kept, ok := spec.tryLocal(g, key, &w); ok {
 		return kept.result()
 	}

@@ -91,7 +91,8 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 func (m *many[V]) read(ctx context.Context, keys []string, all []wanted[V]) (toLoad []*wanted[V]) {
 	asked := make([]*wanted[V], 0, len(keys))
 	for i, key := range keys {
-		r, w := &all[i], m.guard.wayTo(ctx, key)
+		r, w := &all[i], way{}
+		w.look(ctx, m.guard, key)
 		r.key, r.past, r.reason = key, w.past, w.reason
 		if w.isPast() {
 			toLoad = m.bypass(ctx, r, toLoad)

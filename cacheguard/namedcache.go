@@ -88,7 +88,10 @@ func (c *Cache[K, V]) ask(ctx context.Context, k K) (v V, how Outcome, err error
 		spec.loader, spec.tagger = c.loader(k), c.tagger(k) // for a comparison
 	}
 	if err = admit(a.inner, g, key, true); err == nil {
-		w := g.wayTo(a.inner, key)
+		var w way
+		if !g.off.None() {
+			w.look(a.inner, g, key)
+		}
 		if kept, ok := spec.tryLocal(g, key, &w); ok {
 			v, how, err = kept.result()
 		} else {
