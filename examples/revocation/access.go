@@ -93,14 +93,18 @@ func (a *Access) Flag(ctx context.Context, name string) bool {
 
 func (a *Access) loadSession(ctx context.Context, id string) (user int64, err error) {
 	var ends int64
-	err = a.db.QueryRowContext(ctx, `SELECT user_id, ends FROM sessions WHERE id = $1`, id).Scan(&user, &ends)
-	left := time.Until(time.Unix(ends, 0))
-	if errors.Is(err, sql.ErrNoRows) || err == nil && left <= 0 {
+	err = a.db.QueryRowContext(ctx, `SELECT user_id, ends FROM sessions WHERE id = $1 AND ends > $2`, id, time.Now().Unix()).Scan(&user, &ends)
+	if errors.Is(err, sql.ErrNoRows) {
 		return 0, ErrUnknown
 	}
-	cacheguard.SetTTL(ctx, min(left, 10*time.Minute)) // the cache outlives no session
-	cacheguard.SetTags(ctx, ownedBy(user))
+	describe(ctx, user, time.Unix(ends, 0))
 	return user, err
+}
+
+// describe says whose a session is, and until when it may be cached.
+func describe(ctx context.Context, user int64, ends time.Time) {
+	cacheguard.SetTTL(ctx, min(time.Until(ends), 10*time.Minute))
+	cacheguard.SetTags(ctx, ownedBy(user))
 }
 
 func (a *Access) loadKey(ctx context.Context, id string) (user int64, err error) {

@@ -121,12 +121,12 @@ func TestTheDoorsRefuseWhatIsUnknownForbiddenOrNotNamed(t *testing.T) {
 	expect.Equal(t, "a method without a permission", byGRPC(t, a, "key_1", "/shop/Other"), codes.PermissionDenied)
 }
 
-func TestTheCacheOutlivesNoSession(t *testing.T) {
+func TestASessionIsAdmittedFromSignInOnAndTheCacheDoesNotOutliveIt(t *testing.T) {
 	t.Parallel()
 	a, _ := open(t)
 	for token, ends := range map[string]time.Time{"ended": time.Now().Add(-time.Second), "ends": time.Now().Add(time.Minute)} {
-		_, err := a.db.ExecContext(t.Context(), `INSERT INTO sessions VALUES ($1, 1, $2)`, hash(token), ends.Unix())
-		must(t, err)
+		expect.Equal(t, "tried before", byHTTP(a, token), http.StatusUnauthorized)
+		must(t, a.SignIn(t.Context(), token, 1, ends))
 	}
 	expect.Equal(t, "ended", byHTTP(a, "ended"), http.StatusUnauthorized)
 	expect.Equal(t, "ends", byHTTP(a, "ends"), http.StatusOK)

@@ -4,11 +4,22 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/cdc/outbox"
 )
+
+// SignIn begins a session. It is a Put, as somebody may have tried the token before.
+func (a *Access) SignIn(ctx context.Context, token string, user int64, ends time.Time) error {
+	id := hash(token)
+	return a.sessions.Put(ctx, id, func(ctx context.Context) (int64, error) {
+		describe(ctx, user, ends)
+		_, err := a.db.ExecContext(ctx, `INSERT INTO sessions VALUES ($1, $2, $3)`, id, user, ends.Unix())
+		return user, err
+	})
+}
 
 // RevokeKey ends an API key: when it returned nil, no instance admits it.
 func (a *Access) RevokeKey(ctx context.Context, token string) error {
