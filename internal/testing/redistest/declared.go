@@ -77,14 +77,19 @@ func (d *declaring) rewrite(cmd redis.Cmder) {
 			args[1] = strings.Repeat("0", 40) // which no server knows
 		}
 	case name == "eval" && !strings.Contains(text, declared):
-		flags, rest := "", text
-		if strings.HasPrefix(text, "#!") {
-			flags, rest, _ = strings.Cut(text, "\n")
-			flags += "\n"
-		}
-		checked := flags + declared + rest
+		checked := before(text, declared)
 		args[1], d.hashes[hash(text)] = checked, hash(checked)
 	}
+}
+
+// before puts a text before the source of a script, but after its flags.
+func before(source, first string) string {
+	flags, rest := "", source
+	if strings.HasPrefix(source, "#!") {
+		flags, rest, _ = strings.Cut(source, "\n")
+		flags += "\n"
+	}
+	return flags + first + rest
 }
 
 func hash(source string) string {
