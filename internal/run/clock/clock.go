@@ -20,6 +20,14 @@ func (c Clock) Now() time.Time {
 	return c.manual.Now()
 }
 
+// At is the time when the machine's clock shows now.
+func (c Clock) At(now time.Time) time.Time {
+	if c.manual == nil {
+		return now
+	}
+	return c.manual.Now()
+}
+
 // Since is the time since t.
 func (c Clock) Since(t time.Time) time.Duration {
 	if c.manual == nil {

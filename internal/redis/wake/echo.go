@@ -1,0 +1,184 @@
+package wake
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/internal/redis/script"
+)
+
+//go:embed lua/*.lua
+var files embed.FS
+
+var echoScript = script.Compile(files, "echo")
+
+const (
+	echoesLast = 10 * time.Second       // after one was needed, they go on
+	useNoted   = 100 * time.Millisecond // how exactly it is known when one was needed
+	never      = -1 << 62               // long before any time
+)
+
+// Echoes prove, for each part of the keyspace, that what is published arrives; see package tier for what they prove. The inboxes of one
+// client and prefix share them.
+type Echoes struct {
+	in      *hub
+	channel string
+	parts   []Echo
+	askers  []*Asker // guarded by the hub's mutex
+}
+
+// Echo is of one part. It is asked for in the background while it is needed.
+type Echo struct {
+	of   *Echoes
+	part int
+
+	asked, wall atomic.Int64  // when the youngest that is back was asked for: since base, and by the wall clock
+	used        atomic.Int64  // when one was last needed, since base
+	asking      atomic.Bool   // run does
+	news        chan struct{} // the subscription stands; size 1
+}
+
+// Asker asks for echoes on behalf of one who needs them.
+type Asker struct {
+	Every time.Duration // how old the last one may be when another one is asked for
+
+	// Ask runs the call that Echo makes of a key of the part, through the requests that go there anyway. It returns when it is known what has
+	// become of that; nobody needs to know.
+	Ask func(part int, echo func(key string) *script.Call)
+}
+
+// Echoes begins to have echoes, of that many parts. The caller calls stop when it needs them no more.
+func (in *Inbox) Echoes(parts int, a *Asker) (e *Echoes, stop func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if e = in.echoes[in.channel]; e == nil {
+		e = &Echoes{in: in.hub, channel: in.channel, parts: make([]Echo, parts)}
+		for i := range e.parts {
+			p := &e.parts[i]
+			p.of, p.part, p.news = e, i, make(chan struct{}, 1)
+			p.asked.Store(never)
+			p.wall.Store(never)
+			p.used.Store(never)
+		}
+		in.echoes[in.channel] = e
+	}
+	e.askers = append(e.askers, a)
+	return e, func() { e.leave(a) }
+}
+
+func (e *Echoes) leave(a *Asker) {
+	e.in.mu.Lock()
+	defer e.in.mu.Unlock()
+	e.askers = slices.DeleteFunc(e.askers, func(other *Asker) bool { return other == a })
+	if len(e.askers) == 0 && e.in.echoes[e.channel] == e {
+		delete(e.in.echoes, e.channel)
+	}
+}
+
+// Of is the echo of a part.
+func (e *Echoes) Of(part int) *Echo { return &e.parts[part] }
+
+// IsYoung reports whether everything is known to have arrived that was published on the part's node until less than most before now.
+// That is the machine's time, with both of its clocks: one stands still while the machine is suspended, the other may be set. It sees
+// to it that the next echo is asked for.
+func (e *Echo) IsYoung(now time.Time, most time.Duration) bool {
+	since := int64(now.Sub(base))
+	if since-e.used.Load() > int64(useNoted) {
+		e.use(since)
+	}
+	return since-e.asked.Load() < int64(most) && now.UnixNano()-e.wall.Load() < int64(most)
+}
+
+// use notes that the echo is needed.
+func (e *Echo) use(since int64) {
+	e.used.Store(since)
+	if e.asking.Load() {
+		return
+	}
+	in := e.of.in
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.ctx.Err() == nil && !e.asking.Swap(true) {
+		in.running.Go(e.run) // owner: the hub; stop: in.stop, the last asker's leave, or nobody needs it; joined by close
+	}
+}
+
+// run asks again and again while the echo is needed, and the subscription stands: else nothing would come back.
+func (e *Echo) run() {
+	defer e.asking.Store(false)
+	for int64(sinceBase())-e.used.Load() < int64(echoesLast) {
+		began := time.Now()
+		a := e.of.asker()
+		if a == nil {
+			return
+		}
+		if e.of.in.live.Load() {
+			message := Frame("", fmt.Sprint(e.part, " ", int64(began.Sub(base)), " ", began.UnixNano()))
+			a.Ask(e.part, func(key string) *script.Call {
+				return &script.Call{Script: echoScript, Keys: []string{key}, Args: []any{e.of.channel, message}}
+			})
+		}
+		if !e.rest(a.Every - time.Since(began)) {
+			return
+		}
+	}
+}
+
+// rest waits for so long, or until the subscription stands, and reports whether to go on.
+func (e *Echo) rest(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-e.of.in.ctx.Done():
+		return false
+	case <-e.news:
+	case <-timer.C:
+	}
+	return true
+}
+
+// asker is the one that wants the youngest echoes; nil: there is none.
+func (e *Echoes) asker() (a *Asker) {
+	e.in.mu.Lock()
+	defer e.in.mu.Unlock()
+	for _, other := range e.askers {
+		if a == nil || other.Every < a.Every {
+			a = other
+		}
+	}
+	return a
+}
+
+// echoed takes in an echo, after all that was published before it.
+func (in *hub) echoed(channel, body string) {
+	var part int
+	var asked, wall int64
+	if n, _ := fmt.Sscan(body, &part, &asked, &wall); n < 3 {
+		return // a probe
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	e := in.echoes[channel]
+	if e == nil || part < 0 || part >= len(e.parts) || asked > int64(sinceBase()) {
+		return
+	}
+	if p := &e.parts[part]; asked > p.asked.Load() { // questions may overtake each other
+		p.asked.Store(asked)
+		p.wall.Store(wall)
+	}
+}
+
+// newsLocked has echoes asked for at once, as the subscription stands.
+func (in *hub) newsLocked() {
+	for _, e := range in.echoes {
+		for i := range e.parts {
+			select {
+			case e.parts[i].news <- struct{}{}:
+			default: // it will
+			}
+		}
+	}
+}
