@@ -42,13 +42,13 @@ type Tier struct {
 
 // Item is a value that is kept. It does not change, but for its end.
 type Item struct {
-	last  time.Duration // since base: served at all
-	ends  time.Duration // since base: its TTL
+	last  time.Duration // by Clock.Mono: served at all
+	ends  time.Duration // by Clock.Mono: its TTL
 	bytes int
 
 	// The fields that a Get looks at are together, and the value may follow: each line of memory that is not in the processor's cache counts.
 	generation uint64
-	until      time.Duration // since base: served as fresh
+	until      time.Duration // by Clock.Mono: served as fresh
 	echo       *wake.Echo    // of its part of the keyspace; nil: none is needed
 	gone       atomic.Bool   // it is in the tier no more
 	under      []NameMark
@@ -80,10 +80,7 @@ func (t *Tier) ForgetMany(name string) {
 }
 
 // Past is for how long the item's TTL has been over.
-func (t *Tier) Past(i *Item) time.Duration { return max(t.clock.Since(base)-i.ends, 0) }
-
-// base makes monotonic time fit into an integer.
-var base = time.Now()
+func (t *Tier) Past(i *Item) time.Duration { return max(t.clock.Mono()-i.ends, 0) }
 
 // New returns an empty tier. Live says whether notices arrive; it is called for every Get.
 func New(l Limits, live func() bool) (*Tier, error) {
@@ -131,18 +128,18 @@ func (t *Tier) Has(key string) bool {
 // serves reports whether the item may be served as fresh. What notices do is looked at last: it was done before notices arrive again, and
 // before the echo that follows them.
 func (t *Tier) serves(i *Item) bool {
-	now := time.Now()
-	return t.clock.At(now).Sub(base) < i.until && t.informed(i.echo, now) &&
+	now := clock.Mono()
+	return t.clock.MonoAt(now) < i.until && t.informed(i.echo, now) &&
 		i.generation == t.generation.Load() && !i.gone.Load() && i.standing()
 }
 
 // informed reports whether notices are known to arrive, and none to be missing.
-func (t *Tier) informed(echo *wake.Echo, now time.Time) bool {
+func (t *Tier) informed(echo *wake.Echo, now time.Duration) bool {
 	return t.live() && !t.feed.waiting() && (echo == nil || echo.IsYoung(now, t.maxLag))
 }
 
 // IsInformed reports whether no notice of the key can be missing that is older than MaxLag.
-func (t *Tier) IsInformed(key string) bool { return t.informed(t.echoOf(key), time.Now()) }
+func (t *Tier) IsInformed(key string) bool { return t.informed(t.echoOf(key), clock.Mono()) }
 
 func (t *Tier) echoOf(key string) *wake.Echo {
 	if t.echo == nil {
@@ -154,7 +151,7 @@ func (t *Tier) echoOf(key string) *wake.Echo {
 // GetAnyway returns what is kept for the key and not too old, though notices may be missing; nil if there is nothing.
 func (t *Tier) GetAnyway(key string) *Item {
 	i, found := t.cache.GetIfPresent(key)
-	if !found || i.generation != t.generation.Load() || t.clock.Since(base) >= i.last || !i.standing() {
+	if !found || i.generation != t.generation.Load() || t.clock.Mono() >= i.last || !i.standing() {
 		return nil
 	}
 	return i
@@ -170,7 +167,7 @@ type Mark struct {
 // Mark is called before a key is read, for Keep.
 func (t *Tier) Mark(key string) Mark {
 	return Mark{
-		live: t.live(), at: t.clock.Since(base), generation: t.generation.Load(), epoch: t.stripe(key).Load(),
+		live: t.live(), at: t.clock.Mono(), generation: t.generation.Load(), epoch: t.stripe(key).Load(),
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"embed"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/clock"
 )
 
 //go:embed lua/*.lua
@@ -16,9 +18,13 @@ var files embed.FS
 var echoScript = script.Compile(files, "echo")
 
 const (
-	echoesLast = 10 * time.Second       // after one was needed, they go on
-	useNoted   = 100 * time.Millisecond // how exactly it is known when one was needed
-	never      = -1 << 62               // long before any time
+	echoesLast = 10 * time.Second // after one was needed, they go on
+	never      = -1 << 62         // long before any time
+
+	// lookEvery is how often the wall clock is looked at, too, by those who need an echo: it takes as long as the rest of a look at a tier.
+	// The monotonic clock stands still while a machine is suspended; but it runs while devices are put to sleep and woken, which takes
+	// longer than this, and before which programs are stopped, and after which they go on. So the first who looks then looks at both.
+	lookEvery = 100 * time.Microsecond
 )
 
 // Echoes prove, for each part of the keyspace, that what is published arrives; see package tier for what they prove. The inboxes of one
@@ -35,10 +41,14 @@ type Echo struct {
 	of   *Echoes
 	part int
 
-	asked, wall atomic.Int64  // when the youngest that is back was asked for: since base, and by the wall clock
-	used        atomic.Int64  // when one was last needed, since base
-	asking      atomic.Bool   // run does
-	news        chan struct{} // the subscription stands; size 1
+	asked  atomic.Int64 // when the youngest that is back was asked for, by clock.Mono; moved back if the wall clock says that this is longer ago
+	looked atomic.Int64 // when somebody last needed one, and looked at the wall clock, by clock.Mono
+
+	mu   sync.Mutex // held while asked or wall is written
+	wall int64      // the same as asked, in Unix nanoseconds
+
+	asking atomic.Bool   // run does
+	news   chan struct{} // the subscription stands; size 1
 }
 
 // Asker asks for echoes on behalf of one who needs them.
@@ -60,8 +70,7 @@ func (in *Inbox) Echoes(parts int, a *Asker) (e *Echoes, stop func()) {
 			p := &e.parts[i]
 			p.of, p.part, p.news = e, i, make(chan struct{}, 1)
 			p.asked.Store(never)
-			p.wall.Store(never)
-			p.used.Store(never)
+			p.looked.Store(never)
 		}
 		in.echoes[in.channel] = e
 	}
@@ -81,23 +90,30 @@ func (e *Echoes) leave(a *Asker) {
 // Of is the echo of a part.
 func (e *Echoes) Of(part int) *Echo { return &e.parts[part] }
 
-// IsYoung reports whether everything is known to have arrived that was published on the part's node until less than most before now.
-// That is the machine's time, with both of its clocks: one stands still while the machine is suspended, the other may be set. It sees
-// to it that the next echo is asked for.
-func (e *Echo) IsYoung(now time.Time, most time.Duration) bool {
-	since := int64(now.Sub(base))
-	if since-e.used.Load() > int64(useNoted) {
-		e.use(since)
+// IsYoung reports whether everything is known to have arrived that was published on the part's node until less than most before now, by
+// clock.Mono and by the wall clock. It sees to it that the next echo is asked for.
+func (e *Echo) IsYoung(now, most time.Duration) bool {
+	if now-time.Duration(e.looked.Load()) > lookEvery {
+		e.look(now)
 	}
-	return since-e.asked.Load() < int64(most) && now.UnixNano()-e.wall.Load() < int64(most)
+	return now-time.Duration(e.asked.Load()) < most
 }
 
-// use notes that the echo is needed.
-func (e *Echo) use(since int64) {
-	e.used.Store(since)
-	if e.asking.Load() {
-		return
+// look finds out whether more time has passed by the wall clock, and has run ask.
+func (e *Echo) look(now time.Duration) {
+	e.mu.Lock()
+	if asked := e.asked.Load(); asked != never {
+		e.asked.Store(min(asked, int64(now)-(time.Now().UnixNano()-e.wall)))
 	}
+	e.looked.Store(int64(now)) // after that, as others then do not look
+	e.mu.Unlock()
+	if !e.asking.Load() {
+		e.begin()
+	}
+}
+
+// begin has run ask, if it does not.
+func (e *Echo) begin() {
 	in := e.of.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -109,19 +125,19 @@ func (e *Echo) use(since int64) {
 // run asks again and again while the echo is needed, and the subscription stands: else nothing would come back.
 func (e *Echo) run() {
 	defer e.asking.Store(false)
-	for int64(sinceBase())-e.used.Load() < int64(echoesLast) {
-		began := time.Now()
+	for clock.Mono()-time.Duration(e.looked.Load()) < echoesLast {
+		began, wall := clock.Mono(), time.Now().UnixNano()
 		a := e.of.asker()
 		if a == nil {
 			return
 		}
 		if e.of.in.live.Load() {
-			message := Frame("", fmt.Sprint(e.part, " ", int64(began.Sub(base)), " ", began.UnixNano()))
+			message := Frame("", fmt.Sprint(e.part, " ", int64(began), " ", wall))
 			a.Ask(e.part, func(key string) *script.Call {
 				return &script.Call{Script: echoScript, Keys: []string{key}, Args: []any{e.of.channel, message}}
 			})
 		}
-		if !e.rest(a.Every - time.Since(began)) {
+		if !e.rest(a.Every - (clock.Mono() - began)) {
 			return
 		}
 	}
@@ -162,12 +178,18 @@ func (in *hub) echoed(channel, body string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	e := in.echoes[channel]
-	if e == nil || part < 0 || part >= len(e.parts) || asked > int64(sinceBase()) {
-		return
+	if e != nil && part >= 0 && part < len(e.parts) {
+		e.parts[part].back(asked, wall)
 	}
-	if p := &e.parts[part]; asked > p.asked.Load() { // questions may overtake each other
-		p.asked.Store(asked)
-		p.wall.Store(wall)
+}
+
+// back notes an echo. Questions may overtake each other.
+func (e *Echo) back(asked, wall int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now := int64(clock.Mono()); asked > e.asked.Load() && asked <= now {
+		e.wall = wall
+		e.asked.Store(min(asked, now-(time.Now().UnixNano()-wall)))
 	}
 }
 

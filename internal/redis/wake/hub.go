@@ -28,7 +28,7 @@ type hub struct {
 	ctx     context.Context //nolint:containedctx // the life of the goroutines, ended by stop
 
 	live        atomic.Bool  // every node's subscription is confirmed
-	lastWaiting atomic.Int64 // when messages were last relied on, in nanoseconds since base
+	lastWaiting atomic.Int64 // when messages were last relied on, by clock.Mono
 
 	mu        sync.Mutex
 	waiters   map[string]*Waiter // by key; the last that came, which knows those before it

@@ -20,13 +20,22 @@ func (c Clock) Now() time.Time {
 	return c.manual.Now()
 }
 
-// At is the time when the machine's clock shows now.
-func (c Clock) At(now time.Time) time.Time {
+// base makes monotonic time fit into an integer.
+var base = time.Now()
+
+// Mono is the machine's monotonic time, since some moment in the past.
+func Mono() time.Duration { return time.Since(base) }
+
+// MonoAt is the clock's time, since the same moment, when Mono says that of the machine's.
+func (c Clock) MonoAt(machine time.Duration) time.Duration {
 	if c.manual == nil {
-		return now
+		return machine
 	}
-	return c.manual.Now()
+	return c.manual.Now().Sub(base)
 }
+
+// Mono is the clock's time, since the same moment.
+func (c Clock) Mono() time.Duration { return c.Since(base) }
 
 // Since is the time since t.
 func (c Clock) Since(t time.Time) time.Duration {
