@@ -13,8 +13,8 @@ import (
 //go:embed lua/publishing.lua
 var publishing string
 
-// refusal begins the reply of a script some of whose messages Redis has refused. The script's own reply follows, and then channels and
-// messages.
+// refusal begins the reply of a script some of whose messages Redis has refused. The script's own reply follows, and
+// then channels and messages.
 const refusal = "\x00refused"
 
 // withPublish gives a script that calls it the function publish.
@@ -25,7 +25,8 @@ func withPublish(src string) string {
 	return strings.Replace(publishing, "SCRIPT", src, 1)
 }
 
-// unpublished takes what Redis has refused to publish out of the reply to a script, and returns the commands that publish it.
+// unpublished takes what Redis has refused to publish out of the reply to a script, and returns the commands that
+// publish it.
 func unpublished(ctx context.Context, cmd *redis.Cmd) (publish []*redis.Cmd) {
 	reply, ok := cmd.Val().([]any)
 	if !ok || len(reply) < 2 || reply[0] != refusal {
@@ -47,8 +48,8 @@ func unpublished(ctx context.Context, cmd *redis.Cmd) (publish []*redis.Cmd) {
 	return publish
 }
 
-// PublishAll sends what Redis has refused to publish within the scripts of a pipeline that has run, in one more. Waiters have timers, and
-// a user may have no right to publish: if it fails, nobody is told.
+// PublishAll sends what Redis has refused to publish within the scripts of a pipeline that has run, in one more.
+// Waiters have timers, and a user may have no right to publish: if it fails, nobody is told.
 func PublishAll(ctx context.Context, pipe redis.Pipeliner, cmds ...*redis.Cmd) {
 	for _, cmd := range cmds {
 		for _, p := range unpublished(ctx, cmd) {

@@ -21,14 +21,15 @@ const (
 	echoesLast = 10 * time.Second // after one was needed, they go on
 	never      = -1 << 62         // long before any time
 
-	// lookEvery is how often the wall clock is looked at, too, by those who need an echo: it takes as long as the rest of a look at a tier.
-	// The monotonic clock stands still while a machine is suspended; but it runs while devices are put to sleep and woken, which takes
-	// longer than this, and before which programs are stopped, and after which they go on. So the first who looks then looks at both.
+	// lookEvery is how often the wall clock is looked at, too, by those who need an echo: it takes as long as the
+	// rest of a look at a tier. The monotonic clock stands still while a machine is suspended; but it runs while
+	// devices are put to sleep and woken, which takes longer than this, and before which programs are stopped, and
+	// after which they go on. So the first who looks then looks at both.
 	lookEvery = 100 * time.Microsecond
 )
 
-// Echoes prove, for each part of the keyspace, that what is published arrives; see package tier for what they prove. The inboxes of one
-// client and prefix share them.
+// Echoes prove, for each part of the keyspace, that what is published arrives; see package tier for what they prove.
+// The inboxes of one client and prefix share them.
 type Echoes struct {
 	in      *hub
 	channel string
@@ -41,7 +42,9 @@ type Echo struct {
 	of   *Echoes
 	part int
 
-	asked  atomic.Int64 // when the youngest that is back was asked for, by clock.Mono; moved back if the wall clock says that this is longer ago
+	// asked is when the youngest that is back was asked for, by clock.Mono; moved back if the wall clock says that this is
+	// longer ago.
+	asked  atomic.Int64
 	looked atomic.Int64 // when somebody last needed one, and looked at the wall clock, by clock.Mono
 
 	mu   sync.Mutex // held while asked or wall is written
@@ -55,8 +58,8 @@ type Echo struct {
 type Asker struct {
 	Every time.Duration // how old the last one may be when another one is asked for
 
-	// Ask runs the call that Echo makes of a key of the part, through the requests that go there anyway. It returns when it is known what has
-	// become of that; nobody needs to know.
+	// Ask runs the call that Echo makes of a key of the part, through the requests that go there anyway. It returns
+	// when they are answered, or given up; nobody needs the answer.
 	Ask func(part int, echo func(key string) *script.Call)
 }
 
@@ -90,8 +93,8 @@ func (e *Echoes) leave(a *Asker) {
 // Of is the echo of a part.
 func (e *Echoes) Of(part int) *Echo { return &e.parts[part] }
 
-// IsYoung reports whether everything is known to have arrived that was published on the part's node until less than most before now, by
-// clock.Mono and by the wall clock. It sees to it that the next echo is asked for.
+// IsYoung reports whether everything is known to have arrived that was published on the part's node until less than
+// most before now, by clock.Mono and by the wall clock. It starts the goroutine that asks for the next one.
 func (e *Echo) IsYoung(now, most time.Duration) bool {
 	if now-time.Duration(e.looked.Load()) > lookEvery {
 		e.look(now)
@@ -143,7 +146,7 @@ func (e *Echo) run() {
 	}
 }
 
-// rest waits for so long, or until the subscription stands, and reports whether to go on.
+// rest waits for d, or until the subscription stands, and reports whether to go on.
 func (e *Echo) rest(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

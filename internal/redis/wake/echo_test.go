@@ -49,7 +49,7 @@ func TestNoEchoIsAskedForWhileNobodyNeedsOne(t *testing.T) {
 	if e.IsYoung(clock.Mono(), time.Hour) {
 		t.Error("there is one before one was asked for")
 	}
-	redistest.Await(t, "one is asked for", func() bool { return asked.Load() == 1 })
+	redistest.Await(t, "one is asked for", func() bool { return asked.Load() > 0 })
 }
 
 func TestInboxesOfOnePrefixShareEchoesUntilTheLastHasLeft(t *testing.T) {
