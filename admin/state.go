@@ -50,7 +50,7 @@ type guardState struct {
 	Warming    int                `json:"warming"`       // calls of Warm under way
 	Refreshes  uint64             `json:"failed_refreshes"`
 	Altered    uint64             `json:"altered"`          // values
-	Tags       []string           `json:"tags"`             // kinds of those that loads have had; null: not known
+	Tags       []string           `json:"tags"`             // the kinds that loads have had; null: not known
 	Keys       []string           `json:"keys"`             // the same, of keys of no Cache
 	NoTags     map[string]uint64  `json:"unknown_tags"`     // kinds that no load has had: how often they were invalidated
 	NoKeys     map[string]uint64  `json:"unknown_keys"`     // the same, and no Cache has
@@ -135,7 +135,7 @@ type pagesState struct {
 	Name    string            `json:"name"`
 	Space   string            `json:"space"`
 	Answers map[string]uint64 `json:"answers"`
-	Ratio   float64           `json:"ratio"` // of hits and stale pages among all but those that no cache may answer
+	Ratio   float64           `json:"ratio"` // of hits and stale pages among all requests that a cache may answer
 }
 
 // shown is what is shown at the moment, for all who look.

@@ -19,7 +19,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// connections is a database with a pool of that many connections, shared by all. It counts the queries under way, including those that wait
+// connections is a database with a pool of that many connections, shared by all. It counts the queries under way, including queries that wait
 // for a connection.
 type connections struct {
 	pool                   chan struct{}

@@ -134,7 +134,7 @@ func (s *storm) run(tb testing.TB, k stormLock, shortest, longest time.Duration)
 	callers.Wait()
 }
 
-// count notes how many goroutines there are. While the garbage collector takes the stacks of those that have ended, NumGoroutine counts
+// count notes how many goroutines there are. While the garbage collector takes the stacks of ended ones, NumGoroutine counts
 // them, too: so many are counted one by one.
 func (s *storm) count(before int) {
 	goroutines := runtime.NumGoroutine()

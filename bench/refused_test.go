@@ -52,7 +52,7 @@ func TestWhileRedisDoesNotAnswerEveryKindOfLockFailsAtOnce(t *testing.T) {
 	held, err := m.Lock(ctx, "held")
 	opened(err)
 
-	var scripts atomic.Int64 // but those that release, in the background, what "trip" may have taken and "held" has
+	var scripts atomic.Int64 // but releases, in the background, of what "trip" may have taken and "held" has
 	down := proxy.On(func(args []string) bool {
 		released := slices.ContainsFunc(args, func(arg string) bool {
 			return strings.Contains(arg, "{trip}") || strings.Contains(arg, "{held}")

@@ -29,8 +29,11 @@ var errPoison = errors.New("this row cannot be read")
 func (r *rack) config(batch int) CacheConfig[int, thing] {
 	return CacheConfig[int, thing]{
 		Name: "thing", Batch: batch,
-		Load: func(_ context.Context, id int) (thing, error) {
+		Load: func(ctx context.Context, id int) (thing, error) {
 			r.one.Add(1)
+			if err := r.hold(ctx); err != nil {
+				return thing{}, err
+			}
 			if id == r.poison {
 				return thing{}, errPoison
 			}
@@ -43,12 +46,8 @@ func (r *rack) config(batch int) CacheConfig[int, thing] {
 			if r.begun != nil {
 				r.begun <- struct{}{}
 			}
-			if r.release != nil {
-				select {
-				case <-r.release:
-				case <-ctx.Done():
-					return nil, context.Cause(ctx)
-				}
+			if err := r.hold(ctx); err != nil {
+				return nil, err
 			}
 			if r.poison != 0 && slices.Contains(ids, r.poison) {
 				return nil, errPoison
@@ -59,6 +58,19 @@ func (r *rack) config(batch int) CacheConfig[int, thing] {
 			}
 			return all, nil
 		},
+	}
+}
+
+// hold waits for release, if there is one.
+func (r *rack) hold(ctx context.Context) error {
+	if r.release == nil {
+		return nil
+	}
+	select {
+	case <-r.release:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

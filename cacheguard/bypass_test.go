@@ -105,7 +105,7 @@ func TestTheWholeFleetBypassesForAWhile(t *testing.T) {
 		mustGet(t, late, "k", returns("loaded"))
 		return late.Stats().Bypassed
 	})
-	ttl := f.redis.PTTL(t.Context(), f.guards[0].bypass.Key()).Val()
+	ttl := f.redis.PTTL(t.Context(), f.guards[0].off.FleetKey()).Val()
 	if ttl <= 0 || ttl > time.Hour {
 		t.Errorf("it ends in %v", ttl)
 	}
@@ -130,7 +130,7 @@ func TestABypassOfTheFleetEndsByItselfWithoutRedis(t *testing.T) {
 	proxy.On(redistest.Command("pttl"), redistest.ReplyError("LOADING Redis is loading"))
 	redistest.Await(t, "it has ended", func() bool { return !g.Stats().Bypassed })
 	g.Bypass(true)
-	g.bypass.Learn(time.Now(), time.Millisecond)
+	g.off.Learn(time.Now(), time.Millisecond)
 	redistest.Later()
 	expect.Equal(t, "its own goes on", g.Stats().Bypassed, true)
 }
@@ -139,8 +139,8 @@ func TestAnOlderAnswerDoesNotUndoABypass(t *testing.T) {
 	t.Parallel()
 	g := newFleet(t, standalone(t), 1, Config{}).guards[0]
 	asked := time.Now()
-	g.bypass.Learn(asked.Add(time.Second), time.Hour)
-	g.bypass.Learn(asked, 0)
+	g.off.Learn(asked.Add(time.Second), time.Hour)
+	g.off.Learn(asked, 0)
 	expect.Equal(t, "bypassed", g.Stats().Bypassed, true)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/inprocess"
+	whyoff "github.com/cacheguard/go/internal/cache/off"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -196,7 +197,7 @@ func TestADisabledGuardCannotBypassForOthers(t *testing.T) {
 		expect.Equal(t, "bypassed", g.Stats().Bypassed, on)
 		mustGetAs(t, g, "k", "v", Bypassed)
 	}
-	expect.Equal(t, "looks at the fleet", g.detours.has(lookDue), false)
+	expect.Equal(t, "looks at the fleet", g.off.Has(whyoff.LookDue), false)
 	expect.Equal(t, "errors of Redis", e.redisErrors.Load(), 0)
 }
 

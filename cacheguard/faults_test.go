@@ -8,15 +8,17 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // broken is a fleet of two. Guard 0 reaches Redis through a proxy. The server knows the scripts.
-func broken(t *testing.T, server *redistest.Server, cfg Config) (*fleet, *redistest.Proxy) {
+func broken(t *testing.T, server *redistest.Server, cfg Config, tweaks ...func(*redis.Options)) (*fleet, *redistest.Proxy) {
 	t.Helper()
 	proxy := redistest.StartProxy(t, server.Addr())
-	f := newFleetOn(t, server.Client(t), cfg, proxy.Client(t), server.Client(t))
+	f := newFleetOn(t, server.Client(t), cfg, proxy.Client(t, tweaks...), server.Client(t))
 	cfg.RedisTimeout, cfg.LeaseTTL, cfg.UpdateTimeout = 0, 0, 0 // who makes the scripts known has patience
 	warm(t, newFleetOn(t, server.Client(t), cfg, server.Client(t)))
 	return f, proxy

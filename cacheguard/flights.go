@@ -132,7 +132,7 @@ func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) 
 	if err != nil {
 		return answer{err: err}
 	}
-	if wasOpen && !breaker.IsOpen() && !g.isOff(j.key) && !j.scope.isTransactions() {
+	if wasOpen && !breaker.IsOpen() && !g.off.Bypassed() && !g.off.Unserved(j.key) && !j.scope.isTransactions() {
 		r := g.newRebuild(j, nil, publish)
 		r.slot, r.afterBypass = s, true
 		return r.run(ctx)

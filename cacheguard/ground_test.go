@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // ground is where attacks from outside take place: they know the promises, and nothing of the code. Its source counts writes; every value
@@ -31,6 +32,9 @@ func newGround(t *testing.T) *ground { return &ground{T: t, prefix: "attack-" + 
 func (g *ground) guard(rdb cacheguard.Redis, cfg cacheguard.Config) *cacheguard.Guard {
 	g.Helper()
 	cfg.Prefix = g.prefix
+	if cfg.RedisTimeout == 0 {
+		cfg.RedisTimeout = redistest.Patience
+	}
 	guard, err := cacheguard.New(rdb, cfg)
 	if err != nil {
 		g.Fatal(err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/cache/bypass"
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/failure"
 	"github.com/cacheguard/go/internal/cache/flight"
@@ -17,6 +16,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/inprocess"
 	"github.com/cacheguard/go/internal/cache/intent"
 	"github.com/cacheguard/go/internal/cache/invalidate"
+	whyoff "github.com/cacheguard/go/internal/cache/off"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/serverclock"
@@ -55,7 +55,7 @@ type Guard struct {
 	storedMeanwhile guess.Misses // of loads that waited for a slot
 	ordinary        policy       // of entries of no Cache
 	kinds           kinds
-	detours         detours
+	off             whyoff.Switch
 	link            *send.Link
 	flights         flight.Group[flightKey, answer]
 	loaders         loaders
@@ -73,10 +73,10 @@ type Guard struct {
 	journal       report.Journal
 	verifier      verify.Verifier
 	samples       bool // some answers are compared with the cache, or the source
-	serving       serving
+	verified      verify.Found
+	shadowed      shadowed
 	warming       atomic.Int64 // calls of Warm
 	hottest       *hottest.Keys
-	bypass        *bypass.Switch
 	slowParts     atomic.Int64  // of the keyspace
 	hedged        atomic.Uint64 // loads beside Redis, ever,
 	hedgesWon     atomic.Uint64 // and calls that one answered
@@ -116,30 +116,4 @@ func (g *Guard) serverTime(key string) (time.Time, error) {
 // background. Only flights and begun tasks may call bounded, because Close waits for them first.
 func bounded[T any](ctx context.Context, g *Guard, op func(context.Context) (T, error)) (T, error) {
 	return lifecycle.Bounded(context.WithoutCancel(ctx), g.life, g.cfg.RedisTimeout, op, nil)
-}
-
-// detours are the reasons why calls may not go to the cache, in one word, so that a hit checks only one.
-type detours struct{ set atomic.Uint32 }
-
-const (
-	owedKeys     uint32 = 1 << iota // invalidations of some keys are pending
-	bypassing                       // see Bypass
-	lookDue                         // it is time to see whether the fleet bypasses
-	withoutRedis                    // Config.Disabled
-	intending                       // intents stand, within which calls may have to read past the cache
-	choosing                        // see Config.Serve and Config.Shadow
-	excusing                        // see WithoutCache
-)
-
-func (d *detours) none() bool { return d.set.Load() == 0 }
-
-func (d *detours) has(what uint32) bool { return d.set.Load()&what != 0 }
-
-// put sets or clears a reason.
-func (d *detours) put(what uint32, is bool) {
-	if is {
-		d.set.Or(what)
-	} else {
-		d.set.And(^what)
-	}
 }

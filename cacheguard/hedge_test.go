@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -224,10 +225,17 @@ func TestSlowPartIsLoadedFirstUntilItIsQuickAgain(t *testing.T) {
 	t.Parallel()
 	f, proxy := keptWaiting(t, Config{HedgeAfter: time.Hour})
 	g := f.guards[0]
-	mustGet(t, g, "k", returns("stored"))
-	proxy.Delay(100 * time.Millisecond)
+	mustGet(t, g, "k", func(context.Context) (string, error) {
+		time.Sleep(300 * time.Millisecond) // what it costs: a Redis that answers takes less, on a busy machine, too
+		return "stored", nil
+	})
+	proxy.Delay(time.Second)
 	redistest.Await(t, "slow", func() bool {
-		mustGet(t, g, "k", returns("loaded"))
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() { mustGet(t, g, "k", returns("loaded")) })
+		}
+		all.Wait()
 		return g.Stats().SlowParts == 1
 	})
 	rule := proxy.On(reading, redistest.HoldReply)

@@ -3,6 +3,8 @@ package cacheguard
 import (
 	"context"
 	"time"
+
+	"github.com/cacheguard/go/internal/cache/report"
 )
 
 // Hooks are called as things happen. Any of them may be nil. They must be quick, must not block, panic or call
@@ -64,15 +66,15 @@ type Hooks struct {
 	OnBreaker func(open bool)
 }
 
-func (h *Hooks) rejected(key string) {
-	if h.OnRejected != nil {
-		h.OnRejected(key)
+// tell calls the hook of an event, if there is one.
+func (h *Hooks) tell(what report.What, key string, err error) {
+	plain := map[report.What]func(string){report.Takeover: h.OnTakeover, report.LeaseLost: h.OnLeaseLost, report.Rejected: h.OnRejected}[what]
+	failed := map[report.What]func(string, error){report.Damaged: h.OnDamaged, report.Unstorable: h.OnUnstorable}[what]
+	if plain != nil {
+		plain(key)
 	}
-}
-
-func (h *Hooks) damaged(key string, err error) {
-	if h.OnDamaged != nil {
-		h.OnDamaged(key, err)
+	if failed != nil {
+		failed(key, err)
 	}
 }
 

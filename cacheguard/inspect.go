@@ -115,7 +115,7 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 
 func (g *Guard) inspectHere(key string) Here {
 	h := Here{
-		Owed: g.invalidations.Has(key), Bypassed: g.detours.has(bypassing), Cut: g.breakers.Of(g.keys.ValueKey(key)).IsOpen(),
+		Owed: g.invalidations.Has(key), Bypassed: g.off.Bypassed(), Cut: g.breakers.Of(g.keys.ValueKey(key)).IsOpen(),
 		InTier: g.local != nil && g.local.Has(key),
 	}
 	h.Loads, h.Callers = g.flights.Count(func(k flightKey) bool { return k.key == key })

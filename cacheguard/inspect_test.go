@@ -68,7 +68,7 @@ func TestInspectSaysWhoLoadsAndHowManyWait(t *testing.T) {
 
 func TestALeaseThatIsTakenOverIsOfTheInstanceThatTookIt(t *testing.T) {
 	t.Parallel()
-	f := onInstances(t, Config{LeaseTTL: minLeaseTTL}, "dead", "alive")
+	f := onInstances(t, Config{}, "dead", "alive")
 	db := newSource("v")
 	f.redis.HSet(t.Context(), f.lease("k"), "token", "x", "deadline", 1, "length", 1, "generation", "g", "holder", "1 dead")
 	value := async(f.guards[1], "k", db.load)

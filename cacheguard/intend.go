@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/cache/intent"
+	whyoff "github.com/cacheguard/go/internal/cache/off"
 	"github.com/cacheguard/go/internal/cache/update"
 	"github.com/cacheguard/go/internal/run/errs"
 )
@@ -116,7 +117,7 @@ func (g *Guard) openIntents() {
 	cfg := intent.Config{
 		Instance: g.cfg.Instance, Timeout: g.cfg.UpdateTimeout, Anyway: g.cfg.UpdateAnyway, Logger: g.cfg.Logger, Closed: ErrClosed,
 		Keys: &g.keys, Epochs: g.epochs, OfKeys: &g.invalidations, OfEpochs: &g.ofEpochs, Keeper: g.keeper, Life: g.life,
-		Named: g.named, AreAny: func(some bool) { g.detours.put(intending, some) },
+		Named: g.named, AreAny: func(some bool) { g.off.Put(whyoff.Intents, some) },
 	}
 	if g.cfg.Disabled {
 		cfg.InProcess = &g.process

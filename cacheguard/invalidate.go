@@ -5,6 +5,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/invalidate"
+	whyoff "github.com/cacheguard/go/internal/cache/off"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/run/errs"
 )
@@ -69,7 +70,7 @@ func (g *Guard) openInvalidations() {
 		Life: g.life, Journal: &g.journal, Notices: g.notices, Owner: (*invalidating)(g),
 	}
 	g.invalidations.OpenKeys(w, &g.keys)
-	g.invalidations.AreAny = func(some bool) { g.detours.put(owedKeys, some) }
+	g.invalidations.AreAny = func(some bool) { g.off.Put(whyoff.Pending, some) }
 	g.ofEpochs.OpenEpochs(w, g.epochs)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/fidelity"
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/redis/send"
@@ -25,7 +26,7 @@ import (
 // confirmed that nothing was written since.
 func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if got.TakenOver {
-		r.guard.onTakeover(r.job.key)
+		r.guard.tell(ctx, report.Takeover, r.job.key, nil)
 	}
 	if !got.Unfit {
 		r.job.forgetOld()
@@ -67,7 +68,9 @@ type leading struct{ *rebuild }
 
 func (r leading) Due() script.Call    { return r.guard.keys.Renew(r.job.valueKey, r.token) }
 func (r leading) Kept(time.Time, int) {}
-func (r leading) Lost(int)            { r.guard.onLeaseLost(r.job.key) }
+func (r leading) Lost(int) {
+	r.guard.tell(context.Background(), report.LeaseLost, r.job.key, nil)
+}
 
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.
 func (r *rebuild) rememberFailure(out loaded) {
@@ -87,7 +90,7 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	epochs := r.beforeLoad(ctx)
 	stamp, refused := r.stamp(ctx, epochs, out.tags)
 	if errors.Is(refused, epoch.ErrUnproven) {
-		r.guard.cfg.Hooks.rejected(r.job.key)
+		r.guard.tell(ctx, report.Rejected, r.job.key, nil)
 		r.giveUp()
 		return began
 	}
@@ -105,13 +108,13 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	}
 	switch status, _ := cmd.Text(); status {
 	case protocol.Refused:
-		r.guard.cfg.Hooks.rejected(r.job.key)
+		r.guard.tell(ctx, report.Rejected, r.job.key, nil)
 		return began
 	case protocol.Stored:
 		r.guard.written.Add(uint64(len(f.Head) + len(f.Tail)))
 	case protocol.Kept:
 	default:
-		r.guard.onUnstorable(ctx, r.job, errors.New(status))
+		r.guard.tell(ctx, report.Unstorable, r.job.key, errors.New(status), r.job.policy.logAttrs()...)
 	}
 	if !proven {
 		return began // a tag was invalidated in the meantime, or nobody knows
@@ -168,7 +171,11 @@ func (r *rebuild) encode(ctx context.Context, out *loaded) {
 		return
 	}
 	if path, what := fidelity.Difference(out.value, back, p.codec.Marshal); what != "" {
-		r.guard.journal.Altered(ctx, p.fidelity.Tell(), r.job.key, p.logAttrs("field", path, "problem", what)...)
+		is := report.AlteredAgain
+		if p.fidelity.Tell() {
+			is = report.Altered
+		}
+		r.guard.tell(ctx, is, r.job.key, nil, p.logAttrs("field", path, "problem", what)...)
 	}
 }
 
@@ -176,13 +183,13 @@ func (r *rebuild) encode(ctx context.Context, out *loaded) {
 func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, stamp protocol.Stamp, refused error) protocol.Filling {
 	f, p := protocol.Filling{Token: r.token, Generation: generation}, r.job.policy
 	if refused != nil {
-		r.guard.onUnstorable(ctx, r.job, refused)
+		r.guard.tell(ctx, report.Unstorable, r.job.key, refused, p.logAttrs()...)
 		return f
 	}
 	what, ttl, staleFor := protocol.Absent, min(p.negativeTTL, time.Duration(out.ttl)), time.Duration(0)
 	if out.err == nil {
 		if out.refused != nil {
-			r.guard.onUnstorable(ctx, r.job, out.refused)
+			r.guard.tell(ctx, report.Unstorable, r.job.key, out.refused, p.logAttrs()...)
 			return f
 		}
 		what = out.what
@@ -207,7 +214,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 func (r *rebuild) pack(ctx context.Context, e protocol.Entry) protocol.Entry {
 	e, err := r.guard.cfg.packing().Pack(e, r.unfit)
 	if err != nil {
-		r.guard.journal.Uncompressed(ctx, r.job.key, err)
+		r.guard.tell(ctx, report.Uncompressed, r.job.key, err)
 	}
 	return e
 }

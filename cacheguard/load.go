@@ -116,7 +116,7 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 		case out := <-done:
 			return out
 		case <-slow:
-			l.journal.StillRuns(key)
+			l.journal.Tell(context.Background(), report.StillRuns, key, nil, "after", l.cfg.SlowLoad)
 		case <-ctx.Done():
 		}
 	}
@@ -223,7 +223,7 @@ func (l *loaders) protect(ctx context.Context, key string, load func() error, fi
 			if !answers(err) {
 				err = &PanicError{Key: key, Value: fmt.Sprint(panicked), Stack: stack}
 			}
-			l.journal.Panicked(ctx, key, stack)
+			l.journal.Tell(ctx, report.Panicked, key, nil, "stack", string(stack))
 		}
 		finish(err)
 	}()

@@ -26,7 +26,7 @@ func (g *Guard) openLocal() (err error) {
 		return nil
 	}
 	limits := tier.Limits{MaxBytes: c.MaxBytes, MaxEntries: c.MaxEntries, TTL: c.TTL, HotKeys: c.HotKeys, Clock: g.cfg.clock, MaxLag: c.MaxLag}
-	if g.local, err = tier.Open(limits, g.inbox, g.notices, parts{g}, g.journal.Dropped); err != nil {
+	if g.local, err = tier.Open(limits, g.inbox, g.notices, parts{g}, g.onDropped); err != nil {
 		return fmt.Errorf("Config.Local: %w", err)
 	}
 	g.epochs.Tier = g.local.Tier
@@ -92,7 +92,7 @@ func (s *loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 
 // tryLocal returns what the local tier has, if the key may be read and the value may be served.
 func (s *loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
-	if g.local == nil || !g.detours.none() && !mayReadLocal(ctx, g, key) {
+	if g.local == nil || !g.off.None() && !mayReadLocal(ctx, g, key) {
 		return f, false
 	}
 	return s.fromLocal(g, key)

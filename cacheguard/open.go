@@ -1,6 +1,7 @@
 package cacheguard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -41,7 +42,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
 	}
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
-	g.journal.Open(report.Config{Logger: cfg.Logger, SlowLoad: cfg.SlowLoad, Pending: g.pending, Background: g.life.Try})
+	g.journal.Open(report.Config{Logger: cfg.Logger, Pending: g.pending, Background: g.life.Try})
 	g.connect(closeOwn)
 	g.assemble()
 	if err := g.open(); err != nil {
@@ -67,7 +68,7 @@ func (g *Guard) connect(closeOwn func() error) {
 	g.plain = goredis.IsSingle(g.rdb)
 	g.breakers = breaker.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, g.onBreaker)
 	g.serverClocks = serverclock.New(serverclock.Servers{
-		Parts: g.breakers.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.Stepped,
+		Parts: g.breakers.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.onStepped,
 	})
 	g.breakers.Watch(g.loaders.cost.Average, g.onSlow)
 	g.link = send.New(g.rdb, g.cfg.RedisTimeout, g.breakers)
@@ -88,11 +89,10 @@ func (g *Guard) connect(closeOwn func() error) {
 // assemble makes the parts that refuse nothing: loads, invalidations, and what switches the cache off.
 func (g *Guard) assemble() {
 	g.ordinary = ordinaryPolicy(&g.cfg)
-	g.bypass, g.hottest = g.newBypass(), g.newHottest()
-	g.openServing()
+	g.hottest = g.newHottest()
+	g.openOff()
 	g.verifier.Delay, g.verifier.Clock, g.verifier.Life = g.cfg.Verify.Delay, g.cfg.clock, g.life
-	g.detours.put(withoutRedis, g.cfg.Disabled)
-	g.detours.put(lookDue, !g.cfg.Disabled)
+	g.samples = g.cfg.Verify.OneIn != 0 || g.cfg.Shadow > 0
 	if g.cfg.Disabled {
 		g.process.Clock = &g.clock
 	}
@@ -106,7 +106,7 @@ func (g *Guard) assemble() {
 	}
 	g.epochs = epoch.New(epoch.Config{
 		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Breakers: g.breakers, Pending: &g.ofEpochs, Background: g.life.Try,
-		Removed: g.journal.Forgotten,
+		Removed: func() { g.tell(context.Background(), report.Forgotten, "", nil) },
 	})
 	g.openInvalidations()
 	g.openIntents()
@@ -138,7 +138,7 @@ func (g *Guard) Close() error {
 		if g.locks != nil {
 			_ = g.locks.Close(nil) // always nil; ends the contexts of updates
 		}
-		g.bypass.Close()
+		g.off.Close()
 		g.hottest.Close()
 		g.intents.Close()
 		g.loaders.limits.End()
@@ -155,7 +155,7 @@ func (g *Guard) Close() error {
 func (g *Guard) limits() (*limit.Loads, error) {
 	cfg := &g.cfg
 	l := limit.Config{
-		MaxLoads: cfg.MaxLoads, FleetLoads: cfg.FleetLoads, Breaker: g.breakers.Of(g.keys.ValueKey(limit.FleetName)), Background: g.life.Try,
+		MaxLoads: cfg.MaxLoads, Breaker: g.breakers.Of(g.keys.ValueKey(limit.FleetName)), Background: g.life.Try,
 		Failed:  func(err error) { _ = g.redisError("permit", limit.FleetName, err) }, // loads go on without
 		Journal: &g.journal,
 	}

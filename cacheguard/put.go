@@ -8,6 +8,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
 )
 
 // Put is Update for a write that returns the new value of the source. Put stores this value in the step that ends the
@@ -68,9 +69,9 @@ func (p *putting) Report(ctx context.Context, status string, err error) {
 	switch {
 	case err != nil, status == protocol.Stored:
 	case status == protocol.Refused:
-		p.guard.cfg.Hooks.rejected(p.job.key)
+		p.guard.tell(ctx, report.Rejected, p.job.key, nil)
 	default:
-		p.guard.onUnstorable(ctx, p.job, errors.New(status))
+		p.guard.tell(ctx, report.Unstorable, p.job.key, errors.New(status), p.job.policy.logAttrs()...)
 	}
 }
 
@@ -82,7 +83,7 @@ func (p *putting) Filling(ctx context.Context, generation string) (f protocol.Fi
 	}
 	stamp, refused := r.stamp(ctx, r.asked(ctx), p.written.tags)
 	if errors.Is(refused, epoch.ErrUnproven) {
-		r.guard.cfg.Hooks.rejected(r.job.key)
+		r.guard.tell(ctx, report.Rejected, r.job.key, nil)
 		return f
 	}
 	return r.prepare(ctx, *p.written, generation, stamp, refused)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/redis/send"
@@ -94,7 +95,7 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte, r *readResult[
 	r.kind = p.kind
 	var err error
 	if r.entry, err = g.cfg.packing().Decode(key, raw); err != nil {
-		g.onDamaged(key, err)
+		g.tell(context.Background(), report.Damaged, key, err)
 		return &readResult[V]{state: unusable, kind: p.kind}
 	}
 	if err := p.check(&r.entry); err != nil {
@@ -136,10 +137,10 @@ func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) 
 		return alienEntry
 	}
 	if k == nil {
-		g.onDamaged(key, err)
+		g.tell(context.Background(), report.Damaged, key, err)
 		return unusable
 	}
-	g.cfg.Hooks.damaged(key, err) // the line below names the Cache
+	g.cfg.Hooks.tell(report.Damaged, key, err) // the line below names the Cache
 	k.unread.Log(context.Background(), g.cfg.Logger, slog.LevelWarn, "entry cannot be decoded", key,
 		p.logAttrs("error", err)...)
 	if k.aliens.MayReplace(g.serverClocks.Age(key, e.Written)) {

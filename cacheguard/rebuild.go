@@ -8,6 +8,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/wake"
 )
@@ -126,7 +127,7 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	e, value, err := r.job.decode(&r.guard.cfg, raw)
 	switch {
 	case err != nil && e.Kind == 0:
-		r.guard.onDamaged(r.job.key, err)
+		r.guard.tell(ctx, report.Damaged, r.job.key, err)
 	case err != nil && r.guard.undecodable(r.job.key, r.job.policy, e, err) == alienEntry:
 		return r.guard.loadDirectly(ctx, r.job, Loaded), true
 	}

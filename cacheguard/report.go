@@ -51,34 +51,25 @@ func (g *Guard) onSlow(slow bool) {
 	g.journal.Slow(g.slowParts.Add(parts), report.Slowness{Redis: median, Loads: g.loaders.cost.Average(), Hedged: g.hedged.Load()})
 }
 
-func (g *Guard) onTakeover(key string) {
-	g.count(key, func(t *observe.Tally) { t.Takeovers.Add(1) })
-	g.journal.Takeover(key)
-	if g.cfg.Hooks.OnTakeover != nil {
-		g.cfg.Hooks.OnTakeover(key)
+// tell tells everybody what has happened to a key: the Logger and Stats, package admin, and Hooks.
+func (g *Guard) tell(ctx context.Context, what report.What, key string, err error, attrs ...any) {
+	g.journal.Tell(ctx, what, key, err, attrs...)
+	if o := g.journal.Observer.Load(); o != nil {
+		o.Happened(g.tallyOfKey(o, key), what)
 	}
+	g.cfg.Hooks.tell(what, key, err)
 }
 
-func (g *Guard) onLeaseLost(key string) {
-	g.count(key, func(t *observe.Tally) { t.LeasesLost.Add(1) })
-	g.journal.LeaseLost(key)
-	if g.cfg.Hooks.OnLeaseLost != nil {
-		g.cfg.Hooks.OnLeaseLost(key)
-	}
+// onStepped reports that a server's clock has stepped by that much.
+func (g *Guard) onStepped(key string, by time.Duration) {
+	g.tell(context.Background(), report.Stepped, key, nil, "by", by)
 }
 
-func (g *Guard) onDamaged(key string, err error) {
-	g.count(key, func(t *observe.Tally) { t.Damaged.Add(1) })
-	g.journal.Damaged(key, err)
-	g.cfg.Hooks.damaged(key, err)
-}
-
-func (g *Guard) onUnstorable(ctx context.Context, j *job, err error) {
-	g.count(j.key, func(t *observe.Tally) { t.Unstorable.Add(1) })
-	if g.cfg.Hooks.OnUnstorable != nil {
-		g.cfg.Hooks.OnUnstorable(j.key, err)
+// onDropped reports that the local tier was emptied of that many entries.
+func (g *Guard) onDropped(entries int) {
+	if entries > 0 {
+		g.tell(context.Background(), report.Dropped, "", nil, "entries", entries)
 	}
-	g.journal.Unstorable(ctx, j.key, j.policy.logAttrs("error", err)...)
 }
 
 // onStale reports a value that is served past its TTL.
@@ -97,7 +88,9 @@ func (l *loaders) onLoad(j *job, took time.Duration, err error) {
 		l.cost.Took(took)
 		j.policy.cost.Took(took)
 	}
-	l.journal.Loaded(j.key, took, err)
+	if limit := l.cfg.SlowLoad; limit > 0 && took >= limit {
+		l.journal.Tell(context.Background(), report.Slow, j.key, err, "took", took)
+	}
 	if l.cfg.Hooks.OnLoad != nil {
 		l.cfg.Hooks.OnLoad(j.key, took, err)
 	}
@@ -119,19 +112,14 @@ func tallyOf(o *report.Observer, p *policy) *observe.Tally {
 	return &p.kind.tally
 }
 
-// count counts what happens to a key, if package admin looks.
-func (g *Guard) count(key string, add func(*observe.Tally)) {
-	o := g.journal.Observer.Load()
-	if o == nil {
-		return
-	}
+// tallyOfKey is where to count what happens to the key.
+func (g *Guard) tallyOfKey(o *report.Observer, key string) *observe.Tally {
 	if name, _, found := strings.Cut(key, ":"); found {
 		if k := g.kinds.byName(name); k != nil {
-			add(&k.tally)
-			return
+			return &k.tally
 		}
 	}
-	add(&o.Others)
+	return &o.Others
 }
 
 // learn notes what a load had: its tags, and its key, unless that is of a Cache, which is known.

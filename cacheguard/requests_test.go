@@ -168,7 +168,7 @@ func TestConnectionsThatHangDoNotKeepScriptsFromBeingSent(t *testing.T) {
 
 func TestWhoWaitsForATurnDoesWithoutWhenRedisHangs(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{})
+	f, proxy := broken(t, shared, Config{}, redistest.AsksAgain)
 	f.events.quiet = true
 	f.listening()
 	proxy.BlackHole(true)

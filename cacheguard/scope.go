@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/intent"
+	whyoff "github.com/cacheguard/go/internal/cache/off"
 	"github.com/cacheguard/go/internal/cache/update"
 )
 
@@ -42,7 +43,7 @@ type intentScope struct {
 
 // pastOf says which intents a call for the key must read past the cache for.
 func pastOf(ctx context.Context, g *Guard, key string) (p intent.Past) {
-	if !g.detours.has(intending) {
+	if !g.off.Has(whyoff.Intents) {
 		return p
 	}
 	of, _ := ctx.Value(intentKey{}).(*intentScope)

@@ -103,7 +103,7 @@ func awaitShadows(t *testing.T, g *Guard, n uint64) Shadowed {
 	t.Helper()
 	redistest.Await(t, "shadows", func() bool {
 		s := g.Stats().Shadowed
-		return s.Hits+s.Missed+s.Failed == n && g.serving.running.Load() == 0 && g.serving.verifier.Running.Load() == 0
+		return s.Hits+s.Missed+s.Failed == n && g.shadowed.running.Load() == 0 && g.verifier.Running.Load() == 0
 	})
 	return g.Stats().Shadowed
 }

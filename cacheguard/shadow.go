@@ -3,55 +3,56 @@ package cacheguard
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/intent"
+	"github.com/cacheguard/go/internal/cache/verify"
 )
 
+// Shadowed counts Gets that also asked the cache; see Config.Shadow.
+type Shadowed struct {
+	Hits     uint64        // that the cache would have answered. Gets beyond 1,024 at a time do not ask
+	Missed   uint64        // that it would not
+	Failed   uint64        // that Redis or the second load did not answer, or whose value cannot be cached
+	Differed uint64        // hits that were not what the source had: perhaps it was being written
+	Old      uint64        // how many of these were old and stayed so: the Logger has the key. It is found out as for Verified.Stale, for 4 at a time
+	Took     time.Duration // how long the hits took, together
+}
+
+// mostShadows is how many shadows there are at once. Others are left out.
+const mostShadows = 1024
+
+// shadowed counts what shadows find.
+type shadowed struct {
+	running                              atomic.Int64
+	hits, missed, failed, differed, took atomic.Uint64
+	compared                             verify.Found
+}
+
+func (s *shadowed) counts() Shadowed {
+	return Shadowed{
+		Hits: s.hits.Load(), Missed: s.missed.Load(), Failed: s.failed.Load(), Differed: s.differed.Load(), Old: s.compared.Stale.Load(),
+		Took: time.Duration(s.took.Load()),
+	}
+}
+
 // shadow asks the cache, in the background, what it would have answered to a call that has loaded without it.
-func shadow[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, loaded V, err error) {
-	s := &g.serving
-	absent := err != nil && absentAlone(err)
-	switch load := spec.loadOne(key); {
-	case load == nil, err != nil && !absent, g.detours.has(bypassing), g.serves(key), rand.Float64() >= g.cfg.Shadow:
-		return
-	case spec.tagsEach != nil:
-		each := spec.tagsEach
-		spec.tags = func(v *V) []string { return each(key, v) }
-		fallthrough
-	default:
-		spec.load, spec.loadMany, spec.loadEach, spec.gathering, spec.spare = load, nil, nil, nil, true
-	}
-	if s.running.Add(1) > mostShadows || !g.life.Try(func() { // stop: reads and loads have one
-		defer s.running.Add(-1)
-		ask := asker[V]{query[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}, any(&loaded)}
-		if absent {
-			ask.loaded = absence{}
-		}
-		ask.run(outsideLoads(context.WithoutCancel(ctx)))
-	}) {
-		s.running.Add(-1)
-	}
+func shadow[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, loaded any) {
+	q := query[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}
+	g.life.TryAtMost(mostShadows, &g.shadowed.running, func() { q.shadow(ctx, loaded) }) // stop: reads and loads have one
 }
 
-// asker asks for a shadow.
-type asker[V any] struct {
-	query[V]
-
-	loaded any // *V, or absence
-}
-
-func (a *asker[V]) run(ctx context.Context) {
-	g, s := a.guard, &a.guard.serving
+func (q *query[V]) shadow(ctx context.Context, loaded any) {
+	g, s := q.guard, &q.guard.shadowed
 	begun := time.Now()
 	var v V
 	var how Outcome
 	var err error
-	if kept, ok := a.spec.fromLocal(g, a.key); ok {
+	if kept, ok := q.spec.fromLocal(g, q.key); ok {
 		v, how, err = kept.result()
 	} else {
-		v, how, err = a.read(ctx, intent.Past{})
+		v, how, err = q.read(ctx, intent.Past{})
 	}
 	served := any(&v)
 	switch {
@@ -68,31 +69,9 @@ func (a *asker[V]) run(ctx context.Context) {
 	}
 	s.hits.Add(1)
 	s.took.Add(uint64(time.Since(begun)))
-	j := a.spec.job(g, a.key, scopeOf(ctx, g), nil)
-	if c := (&comparison{guard: g, job: j, served: served}); !c.isServed(a.loaded) {
+	c := &comparison{guard: g, job: q.spec.job(g, q.key, scopeOf(ctx, g), nil), served: served}
+	if !c.IsServed(loaded) {
 		s.differed.Add(1)
-		s.verifier.Compare(ctx, c.closely())
+		g.verifier.Compare(ctx, c, &s.compared)
 	}
-}
-
-// sample lets one in OneIn hits be compared, but none with what only a transaction sees.
-func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, served V, how Outcome, err error) {
-	if scopeOf(ctx, g).isTransactions() {
-		return
-	}
-	if how == Bypassed && g.cfg.Shadow > 0 {
-		shadow(ctx, g, spec, key, served, err)
-		return
-	}
-	if err != nil || how != Hit && how != Local || g.cfg.Verify.OneIn == 0 || rand.N(g.cfg.Verify.OneIn) != 0 {
-		return
-	}
-	if spec.load = spec.loadOne(key); spec.load == nil {
-		return
-	}
-	ctx = outsideLoads(context.WithoutCancel(ctx))
-	j := spec.job(g, key, scopeOf(ctx, g), nil)
-	j.spare = true
-	c := &comparison{guard: g, job: j, served: &served}
-	g.verifier.Compare(ctx, c.closely())
 }

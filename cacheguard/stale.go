@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
 )
 
 // shortestStay is the shortest time that a refresh leaves the key to another instance before this one
@@ -91,7 +92,7 @@ func (q *query[V]) awaitFresh(ctx context.Context, j *job, old *readResult[V], r
 // report logs a load that failed, because no caller sees the error.
 func (r *rebuild) report(ctx context.Context, a answer) {
 	if a.err != nil && !a.absent && a.outcome == Loaded {
-		r.guard.journal.Unrefreshed(ctx, r.job.key, r.job.policy.logAttrs("error", a.err)...)
+		r.guard.tell(ctx, report.Unrefreshed, r.job.key, a.err, r.job.policy.logAttrs()...)
 	}
 }
 

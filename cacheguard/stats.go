@@ -1,6 +1,10 @@
 package cacheguard
 
-import "time"
+import (
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/report"
+)
 
 // Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. For a Cache, only Loading and Owed are set.
 type Stats struct {
@@ -54,15 +58,15 @@ func (g *Guard) Stats() Stats {
 	s := Stats{
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
 		Owed: g.pending(), OwedFor: g.journal.PendingFor(),
-		Bypassed: g.detours.has(bypassing), Subscribed: g.inbox.Up(),
-		FailedRefreshes: g.journal.FailedRefreshes.Load(), Altered: g.journal.AlteredValues.Load(),
+		Bypassed: g.off.Bypassed(), Subscribed: g.inbox.Up(),
+		FailedRefreshes: g.journal.Times(report.Unrefreshed), Altered: g.journal.Times(report.Altered) + g.journal.Times(report.AlteredAgain),
 		UnknownTags: g.journal.Tags.Count(), UnknownKeys: g.journal.Keys.Count(),
 		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
 	s.Breakers, s.BreakersOpen, s.SlowParts = g.countBreakers()
 	s.Hedged, s.HedgesWon = g.hedged.Load(), g.hedgesWon.Load()
-	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.serving.shadowed()
+	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.shadowed.counts()
 	s.FleetLoads = g.cfg.FleetLoads
 	s.Queued, s.FleetQueued = g.loaders.limits.Waiting()
 	if n, oldest := g.intents.Count(); n > 0 {

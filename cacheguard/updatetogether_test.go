@@ -126,7 +126,7 @@ func TestAnUpdateWhoseRequestsOrRepliesAreLostLeavesNothingBehind(t *testing.T) 
 // The caller has left, and what it may have got was given up. The request that arrives then gets nothing.
 func TestALateRequestOfAnUpdateThatGaveUpTakesNothing(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{})
+	f, proxy := broken(t, shared, Config{}, redistest.AsksAgain)
 	db, held := newRow("old"), redistest.Script(protocol.Source("lock_update"))
 	expect.Equal(t, "one that makes the scripts known", f.guards[0].Update(context.Background(), "k", db.write("old")), nil)
 	heard := f.redis.Subscribe(context.Background(), f.guards[0].keys.Channel)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // vandals put at a key what nobody expects there.
@@ -51,7 +52,7 @@ func TestWhateverIsAtTheKeysOfAKeyACallerGetsItsValue(t *testing.T) {
 			key := fmt.Sprintf("k%d", n)
 			spoil(t.Context(), f.redis, g.keys.ValueKey(key)+suffix)
 			spoil(t.Context(), f.redis, g.keys.ValueKey(users.Key(n))+suffix)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 			v, err := Get(ctx, g, key, returns("v"))
 			if v != "v" || err != nil {
 				t.Errorf("%s at %q: %q, %v", name, suffix, v, err)
@@ -73,7 +74,7 @@ func TestWhateverIsAtTheKeysOfAKeyACallerGetsItsValue(t *testing.T) {
 			f.redis.Del(t.Context(), key)
 			spoil(t.Context(), f.redis, key)
 			n++
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
 			if v, err := Get(ctx, g, fmt.Sprint("k", n), returns("v")); v != "v" || err != nil {
 				t.Errorf("%s at %s: %q, %v", name, key, v, err)
 			}

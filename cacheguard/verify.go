@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/verify"
+	"github.com/cacheguard/go/internal/cache/report"
 )
 
 // Verified counts hits that were compared with the source; see VerifyConfig.
@@ -22,28 +23,59 @@ func (g *Guard) Verified() Verified {
 	if g == nil {
 		return Verified{}
 	}
-	v := &g.verifier
+	v := &g.verified
 	return Verified{v.Matched.Load(), v.Stale.Load(), v.Superseded.Load(), v.Failed.Load()}
 }
 
-// loadOne returns the load of one key, of either kind; nil: the spec has none that can be compared.
-func (s loadSpec[V]) loadOne(key string) func(context.Context) (V, error) {
+// sample has some answers compared in the background, but none with what only a transaction sees: one in OneIn hits with the source (Verify), and a
+// share of what was loaded where Serve lets the cache serve nothing with the cache (Shadow).
+func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, v V, how Outcome, err error) {
+	isShadow, isHit := how == Bypassed && (err == nil || absentAlone(err)), err == nil && (how == Hit || how == Local)
+	switch {
+	case scopeOf(ctx, g).isTransactions():
+		return
+	case isShadow && rand.Float64() < g.cfg.Shadow && g.off.Unserved(key) && !g.off.Bypassed():
+	case isHit && g.cfg.Verify.OneIn != 0 && rand.N(g.cfg.Verify.OneIn) == 0:
+	default:
+		return
+	}
+	spec, ok := spec.alone(key)
+	if !ok {
+		return
+	}
+	ctx = outsideLoads(context.WithoutCancel(ctx))
+	switch {
+	case isHit:
+		g.verifier.Compare(ctx, &comparison{guard: g, job: spec.job(g, key, scopeOf(ctx, g), nil), served: &v}, &g.verified)
+	case err != nil:
+		shadow(ctx, g, spec, key, absence{})
+	default:
+		shadow(ctx, g, spec, key, &v)
+	}
+}
+
+// alone is the spec for a load of one key in spare slots, whatever the call was; not ok: it has none that can be compared.
+func (s loadSpec[V]) alone(key string) (_ loadSpec[V], ok bool) {
+	loadMany, loadEach, tagsEach := s.loadMany, s.loadEach, s.tagsEach
+	s.loadMany, s.loadEach, s.gathering, s.spare = nil, nil, nil, true
 	switch {
 	case s.load != nil:
-		return s.load
-	case s.loadMany != nil:
-		return func(ctx context.Context) (V, error) {
-			values, err := s.loadMany(ctx, []string{key})
+	case loadMany != nil:
+		s.load = func(ctx context.Context) (V, error) {
+			values, err := loadMany(ctx, []string{key})
 			value, ok := values[key]
 			if err == nil && !ok {
 				err = ErrNotFound
 			}
 			return value, err
 		}
-	case s.loadEach != nil:
-		return func(ctx context.Context) (V, error) { return s.loadEach(ctx, key) }
+	case loadEach != nil:
+		s.load = func(ctx context.Context) (V, error) { return loadEach(ctx, key) }
 	}
-	return nil
+	if tagsEach != nil {
+		s.tags = func(v *V) []string { return tagsEach(key, v) }
+	}
+	return s, s.load != nil
 }
 
 // comparison compares a value that was served with the source.
@@ -56,18 +88,8 @@ type comparison struct {
 // absence stands for the value of what does not exist.
 type absence struct{}
 
-func (c *comparison) closely() verify.Comparison {
-	still := func(ctx context.Context) (is bool, err error) {
-		if is, err = c.isStillServed(ctx); is && err == nil {
-			c.guard.journal.Outdated(c.job.key)
-		}
-		return is, err
-	}
-	return verify.Comparison{Source: c.load, IsServed: c.isServed, StillServed: still}
-}
-
-// load loads the value as callers would get it now, unless loaders are busy with callers that wait.
-func (c *comparison) load(ctx context.Context) (value any, done bool, err error) {
+// Source loads the value as callers would get it now, unless loaders are busy with callers that wait.
+func (c *comparison) Source(ctx context.Context) (value any, done bool, err error) {
 	loaders := &c.guard.loaders
 	s := loaders.limits.Try(ctx, loaders.need(c.job))
 	if s.IsNone() {
@@ -80,12 +102,31 @@ func (c *comparison) load(ctx context.Context) (value any, done bool, err error)
 	return out.value, true, out.err
 }
 
-// isStillServed reports whether a hit would return the same value now.
-func (c *comparison) isStillServed(ctx context.Context) (bool, error) {
+// IsServed reports whether the value, when encoded, is the one that was served.
+func (c *comparison) IsServed(value any) bool {
+	if value == (absence{}) || c.served == (absence{}) {
+		return value == c.served
+	}
+	kindA, x, err1 := c.job.shape.Encode(c.job.policy.codec, c.served)
+	kindB, y, err2 := c.job.shape.Encode(c.job.policy.codec, value)
+	return err1 == nil && err2 == nil && kindA == kindB && bytes.Equal(x, y)
+}
+
+// IsStillServed reports whether a hit would return the same value now, and logs that.
+func (c *comparison) IsStillServed(ctx context.Context) (bool, error) {
+	now, is, err := c.cached(ctx)
+	if is = is && c.IsServed(now); is && err == nil {
+		c.guard.tell(ctx, report.Outdated, c.job.key, nil)
+	}
+	return is, err
+}
+
+// cached is what a hit would return now, if it would be one.
+func (c *comparison) cached(ctx context.Context) (value any, is bool, err error) {
 	g, j := c.guard, c.job
 	if g.local != nil {
 		if item := g.local.Get(j.key); item != nil {
-			return c.isServed(orAbsence(item.Value)), nil
+			return orAbsence(item.Value), true, nil
 		}
 	}
 	epochs := g.epochs.Begin(j.key, j.valueKey, j.kind, j.known)
@@ -94,18 +135,18 @@ func (c *comparison) isStillServed(ctx context.Context) (bool, error) {
 		err = read.Err
 	}
 	if err != nil || read.Raw == nil {
-		return false, err
+		return nil, false, err
 	}
-	e, now, err := j.decode(&g.cfg, read.Raw)
+	e, value, err := j.decode(&g.cfg, read.Raw)
 	if err != nil {
-		return false, nil //nolint:nilerr // what cannot be decoded is not served
+		return nil, false, nil //nolint:nilerr // what cannot be decoded is not served
 	}
 	epochs.Take(read)
 	holds, redisErr, err := epochs.Check(ctx, e.Stamp)
 	if e.Kind == protocol.Absent {
-		now = absence{}
+		value = nil
 	}
-	return holds && c.isServed(now), errors.Join(err, redisErr)
+	return orAbsence(value), holds, errors.Join(err, redisErr)
 }
 
 func orAbsence(value any) any {
@@ -113,14 +154,4 @@ func orAbsence(value any) any {
 		return absence{}
 	}
 	return value
-}
-
-// isServed reports whether the value, when encoded, is the one that was served.
-func (c *comparison) isServed(value any) bool {
-	if value == (absence{}) || c.served == (absence{}) {
-		return value == c.served
-	}
-	kindA, x, err1 := c.job.shape.Encode(c.job.policy.codec, c.served)
-	kindB, y, err2 := c.job.shape.Encode(c.job.policy.codec, value)
-	return err1 == nil && err2 == nil && kindA == kindB && bytes.Equal(x, y)
 }

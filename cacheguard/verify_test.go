@@ -32,10 +32,14 @@ func TestVerifyTellsHowHitsCompareWithTheSource(t *testing.T) {
 			cfg := c.cfg
 			cfg.Verify = VerifyConfig{OneIn: 1, Delay: 50 * time.Millisecond}
 			f := newFleet(t, standalone(t), 1, cfg).listening()
-			g, db := f.guards[0], newRow("old")
+			g, db, written := f.guards[0], newRow("old"), make(chan struct{})
 			mustGet(t, g, "k", db.load)
-			mustGet(t, g, "k", db.load) // a hit
+			mustGet(t, g, "k", func(ctx context.Context) (string, error) { // a hit: only the comparison loads
+				<-written
+				return db.load(ctx)
+			})
 			c.write(f, db)
+			close(written)
 			redistest.Await(t, "it was compared", func() bool { return g.Verified() != Verified{} })
 			expect.Equal(t, "counted", c.want(g.Verified()), 1)
 		})

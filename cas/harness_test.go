@@ -41,7 +41,7 @@ func newPair(t *testing.T, s *redistest.Server, timeout time.Duration) pair {
 	t.Helper()
 	p := pair{proxy: redistest.StartProxy(t, s.Addr()), redis: s.Client(t)}
 	p.far = newStore(t, p.redis, Config{})
-	p.near = newStore(t, p.proxy.Client(t), Config{Prefix: p.far.cfg.Prefix, RedisTimeout: timeout})
+	p.near = newStore(t, p.proxy.Client(t, redistest.AsksAgain), Config{Prefix: p.far.cfg.Prefix, RedisTimeout: timeout})
 	return p
 }
 
@@ -86,3 +86,11 @@ func swapAsync(ctx context.Context, s *Store, key string, old Version, value str
 	}()
 	return c
 }
+
+// shared is the server of the tests that neither break it nor look at its counters.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+// SharedAddr is the address of the shared server, for the examples.
+func SharedAddr() string { return shared.Addr() }

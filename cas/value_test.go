@@ -79,6 +79,15 @@ func FuzzDecode(f *testing.F) {
 	f.Add(string(seed))
 	f.Add(string(version))
 	f.Add("")
+	for _, found := range []string{
+		"cas1000000000000000000000000000", "cas100000000000000000000000000c{0", "cas100000000000000000000000000cA",
+		"cas100000000000000000000000000c{\"\":0\x00", "cas100000000000000000000000000c \x00",
+		"cas100000000000000000000000000c00", "cas100000000000000000000000000c0\"0",
+		"cas100000000000000000000000000c{\"0000\"0", "cas100000000000000000000000000c{\"0\":1\x00",
+		"cas100000000000000000000000000c \"00", "cas100000000000000000000000000c\xff",
+	} {
+		f.Add(found)
+	}
 	f.Fuzz(func(t *testing.T, stored string) {
 		_, _, _ = decode[point](jsonCodec{}, stored) // must not panic
 		b, version, err := decode[[]byte](jsonCodec{}, stored)

@@ -126,6 +126,11 @@ func FuzzProto(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add(bytes.Repeat([]byte{0x32, 0x7f}, 100)) // lists in each other
+	for _, found := range []string{
+		"\n\x830", "C\xd00\xcf0", "\xc3\xc300", "\x83\x9c0", "\b", "2\x8b", "\xdc", "$", "1", " ", "\n", "%",
+	} {
+		f.Add([]byte(found))
+	}
 	fuzzed(f, Proto(), func() []any {
 		return []any{new(*wrapperspb.StringValue), new(*timestamppb.Timestamp), new(*structpb.Value), new(*structpb.Struct), new(int)}
 	})

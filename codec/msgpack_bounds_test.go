@@ -159,6 +159,12 @@ func FuzzMsgPack(f *testing.F) {
 		}
 		f.Add(data)
 	}
+	for _, found := range []string{
+		"0000", "\xa40000", "\x850000000000", "\xd400\xd400", "׀00000000", "\xd5000", "\xd300000000", "", "\xca0000",
+		"\x90\x90\x90\x90\x90\x90\x90\x90", "\xcb00000000", "\xd7\xff\xff0000000",
+	} {
+		f.Add([]byte(found))
+	}
 	fuzzed(f, MsgPack(), everything)
 }
 

@@ -62,7 +62,7 @@
 //	cacheguard_shadow_misses_total{cache}             Gets that it would not have answered
 //	cacheguard_shadow_failures_total{cache}           Gets that could not ask it
 //	cacheguard_shadow_differences_total{cache}        would-be hits that were not what the source had
-//	cacheguard_shadow_old_values_total{cache}         of these, those that were old and stayed so
+//	cacheguard_shadow_old_values_total{cache}         how many of these were old and stayed so
 //	cacheguard_subscription_up{cache}                 1 if messages of other instances arrive, or none were needed yet (Watch)
 //	cacheguard_local_entries{cache}                   entries in the local tier (Watch)
 //	cacheguard_local_bytes{cache}                     about what they take, with LocalConfig.MaxBytes (Watch)

@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/middleware"
 )
 
@@ -124,3 +125,22 @@ func TestDashboardRulesAndDocumentationSpeakOfWhatIsExported(t *testing.T) {
 		t.Errorf("labels that nobody planned: %v", maps.Keys(labels))
 	}
 }
+
+func TestFeedsAreReadFromTheirStats(t *testing.T) {
+	t.Parallel()
+	e := newEverything(t)
+	for name, want := range map[string]float64{
+		"reading": 1, "failing": 1, "behind_seconds": 2, "behind_bytes": 3, "retained_bytes": 4,
+		"rows_total": 5, "invalidations_total": 6, "whole_total": 7, "reconnects_total": 8,
+	} {
+		e.want("cacheguard_feed_"+name+"{feed=log}", want)
+	}
+}
+
+// shared is the server of the tests that neither break it nor look at its counters.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+// SharedAddr is the address of the shared server, for the examples.
+func SharedAddr() string { return shared.Addr() }

@@ -3,10 +3,15 @@ package metrics
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/cache/pages"
+	"github.com/cacheguard/go/middleware"
+	"github.com/cacheguard/go/mutex"
 )
 
 // Guard returns the Hooks of a Guard, whose metrics have the label cache=name. Calls through a Cache of the Guard have the
@@ -57,4 +62,65 @@ func loadResult(err error) string {
 		return "abandoned"
 	}
 	return "error"
+}
+
+var results = []middleware.Result{
+	middleware.Hit, middleware.Stale, middleware.Loaded, middleware.Shared, middleware.Bypassed, middleware.Passed,
+	middleware.Failed, middleware.Refused,
+}
+
+// other is the route of requests that are for none of Config.Routes.
+const other = "other"
+
+// HTTP returns a function for the Config.OnResponse of a middleware.Cache, whose metrics have the label
+// cache=name.
+func (m *Metrics) HTTP(name string) func(*http.Request, middleware.Response) {
+	type series struct{ route, result string }
+	count := make(map[series]prometheus.Counter)
+	took := make(map[middleware.Result]prometheus.Observer)
+	for _, result := range results {
+		took[result] = m.httpTime.WithLabelValues(name, m.timed(string(result)))
+		for _, route := range append([]string{other}, m.routes...) {
+			count[series{route, string(result)}] = m.http.WithLabelValues(name, route, string(result))
+		}
+	}
+	return func(_ *http.Request, res middleware.Response) {
+		c := count[series{res.Route, string(res.Result)}]
+		if c == nil {
+			c = count[series{other, string(res.Result)}]
+		}
+		c.Inc()
+		took[res.Result].Observe(res.Took.Seconds())
+	}
+}
+
+// Lock returns the Hooks of a Locker or Quorum of any package of locks, whose metrics have the label lock=name. Reading and writing are counted
+// together.
+func (m *Metrics) Lock(name string) mutex.Hooks {
+	asked, unlocked := m.lock(name)
+	return mutex.Hooks{OnLock: asked, OnUnlock: unlocked}
+}
+
+// lock returns the two hooks of a lock.
+func (m *Metrics) lock(name string) (asked, unlocked func(string, time.Duration, error)) {
+	acquired, notAcquired, failed := m.lockWait.WithLabelValues(name, "acquired"),
+		m.lockWait.WithLabelValues(name, "refused"), m.lockWait.WithLabelValues(name, "error")
+	hold, lost := m.lockHold.WithLabelValues(name), m.locksLost.WithLabelValues(name)
+	asked = func(_ string, took time.Duration, err error) {
+		switch {
+		case err == nil:
+			acquired.Observe(took.Seconds())
+		case errors.Is(err, mutex.ErrNotAcquired):
+			notAcquired.Observe(took.Seconds())
+		default:
+			failed.Observe(took.Seconds())
+		}
+	}
+	unlocked = func(_ string, held time.Duration, err error) {
+		hold.Observe(held.Seconds())
+		if errors.Is(err, mutex.ErrLeaseLost) || errors.Is(err, mutex.ErrRevoked) {
+			lost.Inc()
+		}
+	}
+	return asked, unlocked
 }

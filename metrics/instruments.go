@@ -45,7 +45,7 @@ type counted struct {
 	of     *Metrics
 	others *instruments // of keys of no Cache
 
-	mu     sync.Mutex                              // for those that add
+	mu     sync.Mutex                              // held to add
 	caches atomic.Pointer[map[string]*instruments] // by name; replaced, not changed
 }
 

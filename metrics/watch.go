@@ -74,7 +74,7 @@ var fromStats = []read{
 	total("shadow_failures", "Gets that could not ask the cache.", func(s *cacheguard.Stats) float64 { return float64(s.Shadowed.Failed) }),
 	total("shadow_differences", "Would-be hits that were not what the source had.",
 		func(s *cacheguard.Stats) float64 { return float64(s.Shadowed.Differed) }),
-	total("shadow_old_values", "Of these, those that were old and stayed so.", func(s *cacheguard.Stats) float64 { return float64(s.Shadowed.Old) }),
+	total("shadow_old_values", "How many of these were old and stayed so.", func(s *cacheguard.Stats) float64 { return float64(s.Shadowed.Old) }),
 	gauge("slow_parts", "Parts of the keyspace in which Redis takes longer than the loads that it saves.",
 		func(s *cacheguard.Stats) float64 { return float64(s.SlowParts) }),
 	total("hedged_loads", "Loads beside a Redis that kept calls waiting.", func(s *cacheguard.Stats) float64 { return float64(s.Hedged) }),

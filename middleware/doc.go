@@ -107,7 +107,7 @@
 // # Invalidation
 //
 // The page's own record is the variant that was made first. Variants name it by its ID, and are valid only while the ID is the same. So
-// removing one key invalidates all variants: those stored, those being made, and those that nobody knows of. It lasts as long as they do
+// removing one key invalidates all variants: stored, being made, or unknown to anybody. It lasts as long as they do
 // (variants.go). A soft invalidation stores the page again, as one that has just become stale (soft.go). Tags and prefixes of paths
 // are tags of the Guard (tags.go), and internal/sliced does the same for the slices of large pages.
 //

@@ -25,7 +25,7 @@ const (
 	maxCounted  = 1 << 16 // members that were used, in each of two generations
 )
 
-// census counts the uses of the members of groups, in a bounded memory, and admits some to each group: the first ones, and later those that
+// census counts the uses of the members of groups, in a bounded memory, and admits some to each group: the first ones, and later members that
 // are used at least twice as often as the least used of these, whose place they take. It forgets what was not used for one to two periods,
 // or sooner if there is too much.
 type census struct {

@@ -95,7 +95,7 @@ func (b *build) instead(kind record.Kind) (*record.Record, time.Duration) {
 }
 
 // mark makes a record without a response. It is valid for the variant that the request selects: by the fields that the response names, by
-// those that tell the variants of the page apart, and by what no Vary names.
+// the ones that tell the variants of the page apart, and by what no Vary names.
 func (b *build) mark(kind record.Kind, until time.Duration) (*record.Record, time.Duration) {
 	l := b.lookup
 	fields := l.variant.fields

@@ -115,6 +115,12 @@ func FuzzNothingIsReusedThatRFC9111Forbids(f *testing.F) {
 		f.Add(uint32(0), uint32(1|1<<i), uint32(1<<(i%len(askLines))))
 	}
 	cache := newCache(f, Config{})
+	for _, found := range [][3]uint32{
+		{48, 4065, 4081}, {3, 32355, 0}, {0, 65, 50}, {512, 2057, 1024}, {0, 1085, 1108}, {0, 65, 145}, {20, 559, 527},
+		{0, 0, 1}, {47, 16363, 16384}, {16, 4008, 3983}, {157, 32756, 32672}, {0, 32659, 0},
+	} {
+		f.Add(found[0], found[1], found[2])
+	}
 	f.Fuzz(func(t *testing.T, bits1, replyBits, bits2 uint32) {
 		compare(t, cache, picked(askLines, bits1), picked(replyLines, replyBits), picked(askLines, bits2))
 	})

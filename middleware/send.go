@@ -74,7 +74,7 @@ func (x *exchange) wantsRange() bool {
 	return x.r.Method == http.MethodGet && len(asked) > 0 && strings.HasPrefix(asked[0], "bytes=") && !rules.IsLong(asked)
 }
 
-// setHead sets the fields of a stored response, and those that its handler meant for this client alone.
+// setHead sets the fields of a stored response, and what its handler meant for this client alone.
 func (x *exchange) setHead(h http.Header, got found) {
 	writer.SetHeader(h, got.rec)
 	if got.own != nil {

@@ -20,7 +20,7 @@ import (
 //
 // The handler is what Handler was given. It may also be the whole service, with the Cache in it, if what stands in front of the Cache lets
 // such requests pass and changes nothing of them. URLs are whole, as clients know them; header has the fields that select the variant, and
-// those that a proxy in front sets: Accept-Encoding, X-Forwarded-Proto. Without a field of the latter kind, an https URL is asked for as
+// what a proxy in front sets: Accept-Encoding, X-Forwarded-Proto. Without a field of the latter kind, an https URL is asked for as
 // over TLS.
 func (c *Cache) Warm(ctx context.Context, handler http.Handler, urls iter.Seq[string], header http.Header) (stored int, err error) {
 	const atOnce = 4

@@ -37,8 +37,8 @@
 //
 // Of the callers of a Fair lock, the first few of each process queue in Redis. The others wait in the process, at the lock's door
 // (package queue): leaving it costs no request. Each takes the place in Redis that its time of arrival gives it. For that, the
-// process estimates the server's time from earlier answers, to within half a round trip. A caller that could not use a grant in
-// time does not queue.
+// process knows the server's time from earlier answers: late by a round trip at most, and never early, so that nobody overtakes a
+// caller who was queued before. A caller that could not use a grant in time does not queue.
 //
 // Unless the lock is Fair, callers of one process queue in the process, and only the first of them has a place in Redis:
 // it asks, waits and holds. Unlock names its successor to unlock.lua, which gives the lock to the successor in the same

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -23,9 +21,7 @@ var (
 func behind(t *testing.T, cfg Config) (*fleet, *redistest.Proxy) {
 	t.Helper()
 	p := redistest.StartProxy(t, shared.Addr())
-	f := newFleetOn(t, shared.Client(t), cfg, p.Client(t, func(o *redis.Options) {
-		o.ReadTimeout = 300 * time.Millisecond // so that what is given up ends soon
-	}), shared.Client(t))
+	f := newFleetOn(t, shared.Client(t), cfg, p.Client(t, redistest.AsksAgain), shared.Client(t))
 	return f.listening(), p
 }
 

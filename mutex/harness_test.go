@@ -162,3 +162,11 @@ func cause(t *testing.T, l *Lease, want error) {
 		t.Errorf("the context ended with %v, want %v", got, want)
 	}
 }
+
+// shared is the server of the tests that neither break it nor look at its counters.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+// SharedAddr is the address of the shared server, for the examples.
+func SharedAddr() string { return shared.Addr() }

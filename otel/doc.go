@@ -54,7 +54,7 @@
 //	cacheguard.intent.active          {cacheguard.cache}  intents of transactions that are not done (Watch)
 //	cacheguard.refresh.failed         {cacheguard.cache}  loads in the background that failed; no caller had their errors (Watch)
 //	cacheguard.shadow.gets            {cacheguard.cache, cacheguard.outcome}  Gets that also asked the cache (Config.Shadow, Watch): hit, miss
-//	                                  or failed; of the hits, those that differed from the source, and that were old
+//	                                  or failed; of the hits, how many differed from the source, and were old
 //	cacheguard.lock.wait.duration     {cacheguard.lock, cacheguard.outcome}  calls that asked for a lock: acquired, refused or error
 //	cacheguard.lock.hold.duration     {cacheguard.lock}  how long locks were held
 //	cacheguard.lock.lost              {cacheguard.lock}  locks that were found lost when they were unlocked

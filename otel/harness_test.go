@@ -162,3 +162,7 @@ func (o *observed) stored(key string) {
 		return err == nil && n == 1
 	})
 }
+
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
@@ -101,4 +105,54 @@ func TestLocksHaveSpansAndMetrics(t *testing.T) {
 	} {
 		expect.Equal(t, name, counts[name], want)
 	}
+}
+
+func TestFeedsAreReadFromTheirStats(t *testing.T) {
+	t.Parallel()
+	o := observe(t, 0, Config{})
+	o.telemetry.Feed("log", func() cdc.Stats { return cdc.Stats{} })
+	o.telemetry.Feed("log", func() cdc.Stats {
+		return cdc.Stats{
+			Reading: true, Behind: 2 * time.Second, BehindBytes: 3, Retained: 4, Rows: 5, Invalidations: 6, Whole: 7, Reconnects: 8, Err: errors.New("trouble"),
+		}
+	})
+	counts := o.counts()
+	for name, want := range map[string]int64{
+		"reading": 1, "failing": 1, "behind": 2, "behind.bytes": 3, "retained.bytes": 4, "rows": 5, "invalidations": 6, "whole": 7, "reconnects": 8,
+	} {
+		expect.Equal(t, name, counts["cacheguard.feed."+name+"{cacheguard.feed=log}"], want)
+	}
+	expect.ErrorIs(t, o.telemetry.Close())
+	expect.Equal(t, "metrics after Close", len(o.counts()), 0)
+}
+
+// bucketsOfGets returns the buckets of cacheguard.get.duration.
+func bucketsOfGets(t *testing.T, options ...sdk.Option) int {
+	t.Helper()
+	reader := sdk.NewManualReader()
+	telemetry, err := New(Config{MeterProvider: sdk.NewMeterProvider(append(options, sdk.WithReader(reader))...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	telemetry.Guard("shop").OnGet(t.Context(), "k", cacheguard.Hit, time.Millisecond, nil)
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		if data, is := m.Data.(metricdata.Histogram[float64]); is {
+			return len(data.DataPoints[0].Bounds)
+		}
+	}
+	t.Fatal("there is no histogram")
+	return 0
+}
+
+func TestDurationsHaveFewBucketsUnlessAViewHasMore(t *testing.T) {
+	t.Parallel()
+	expect.Equal(t, "bounds", bucketsOfGets(t), 7)
+	expect.Equal(t, "bounds of a View", bucketsOfGets(t, sdk.WithView(sdk.NewView(
+		sdk.Instrument{Name: "cacheguard.*.duration"},
+		sdk.Stream{Aggregation: sdk.AggregationExplicitBucketHistogram{Boundaries: []float64{.1, .2, .3, .4, .5, .6, .7, .8, .9}}},
+	))), 9)
 }

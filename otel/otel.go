@@ -62,7 +62,7 @@ var buckets = metric.WithExplicitBucketBoundaries(.00025, .001, .005, .025, .1, 
 // ageBuckets are for how long past their TTL values are served.
 var ageBuckets = metric.WithExplicitBucketBoundaries(1, 10, 60, 600)
 
-// New makes the instruments. The error is the meter's, about those that it cannot make.
+// New makes the instruments. The error is the meter's, about instruments that it cannot make.
 func New(cfg Config) (*Telemetry, error) {
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otelapi.GetTracerProvider()

@@ -13,6 +13,8 @@ import (
 	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/acl"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/testing/locktest"
 	"github.com/cacheguard/go/internal/testing/model"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -130,4 +132,18 @@ func TestAnUnlockAfterTheLeaseIsNoErrorIfNobodyHasHadTheLockSince(t *testing.T) 
 			t.Errorf("somebody else has had it: %v", err)
 		}
 	}
+}
+
+func TestLeasesAndLockersAreLikeThoseOfAllLocks(t *testing.T) {
+	t.Parallel()
+	locktest.RunFace(t, locktest.Face[*Locker, *Lease]{
+		Server: shared,
+		Open: func(rdb *redis.Client, cfg config.Lock) (*Locker, error) {
+			return New(rdb, Config{
+				Prefix: cfg.Prefix, Instance: cfg.Instance, TTL: cfg.TTL, FixedLease: cfg.FixedLease, MaxHold: cfg.MaxHold,
+				RedisTimeout: cfg.RedisTimeout, Hooks: Hooks(cfg.Hooks),
+			})
+		},
+		Lose: func(l *Lease, cause error) { l.held.Lose(cause) },
+	})
 }

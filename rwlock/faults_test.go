@@ -107,9 +107,7 @@ func TestATryLockWhoseAnswerIsLostGivesTheLockBack(t *testing.T) {
 				t.Parallel()
 				f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour})
 				p := redistest.StartProxy(t, shared.Addr())
-				k := f.join(p.Client(t, func(o *redis.Options) {
-					o.ReadTimeout = 300 * time.Millisecond // so that what is given up ends soon
-				}), Config{TTL: time.Hour, RedisTimeout: brisk})
+				k := f.join(p.Client(t, redistest.AsksAgain), Config{TTL: time.Hour, RedisTimeout: brisk})
 				known(t, f.lockers[0])
 				lost := p.On(acquireCommand, fault)
 				_, err := how(k, t.Context(), "a")

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -19,11 +17,7 @@ import (
 func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 	t.Parallel()
 	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
-		f, k, p := behind(t, Config{TTL: time.Hour})
-		redistest.Await(t, "Redis is quick, so that callers ask by themselves and soon again", func() bool {
-			unlock(t, must(t, k, how, "another"))
-			return k.locks.Redis.RoundTrip("another") < 3*time.Millisecond
-		})
+		f, k, p := behind(t, Config{TTL: time.Hour}, redistest.AsksAgain)
 		late := p.On(acquireCommand, redistest.Hold).Times(1)
 		l := must(t, k, how, "a")
 		expect.Equal(t, "requests held up", late.Count(), 1)
@@ -41,11 +35,7 @@ func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 func TestARequestThatArrivesAfterItsTryLockWasRefusedGetsNothing(t *testing.T) {
 	t.Parallel()
 	for _, how := range []take{(*Locker).TryLock, (*Locker).TryRLock} {
-		f, k, p := behind(t, Config{TTL: time.Hour}, func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond })
-		redistest.Await(t, "Redis is quick, so that callers ask by themselves and soon again", func() bool {
-			unlock(t, must(t, k, how, "another"))
-			return k.locks.Redis.RoundTrip("another") < 3*time.Millisecond
-		})
+		f, k, p := behind(t, Config{TTL: time.Hour}, redistest.AsksAgain)
 		other := must(t, f.lockers[0], (*Locker).Lock, "a")
 		late := p.On(acquireCommand, redistest.Hold).Times(1)
 		_, err := how(k, t.Context(), "a")

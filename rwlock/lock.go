@@ -5,6 +5,7 @@ import (
 
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/rw"
+	"github.com/cacheguard/go/mutex"
 )
 
 // Lock waits until it has the lock of the name for writing, or ctx ends. The context bounds the wait, not how long the
@@ -55,3 +56,15 @@ func (k *Locker) run(
 	}
 	return locker.Do(ctx, l.held, l, f)
 }
+
+type (
+	// Redis is what a Locker needs of a client.
+	Redis = mutex.Redis
+
+	// Hooks are the hooks of package mutex.
+	Hooks = mutex.Hooks
+)
+
+// FenceFrom returns the fence of the lease that ctx belongs to. That is a context that Do or RDo gave to its function, that of a Lease,
+// that of the write of a Guard's Update (with any WriteLock), or one derived from these. If there are several, the innermost counts.
+func FenceFrom(ctx context.Context) (number int64, ok bool) { return locker.FenceFrom(ctx) }

@@ -1,8 +1,11 @@
 package rwlock
 
 import (
+	"context"
+
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/rw"
+	"github.com/cacheguard/go/internal/redis/acl"
 )
 
 const pkg = "rwlock" // in errors
@@ -32,3 +35,13 @@ func (k *Locker) core() *rw.Locker {
 // Locker started has ended; when Redis hangs, that takes the client's time-outs. Waiting calls return ErrClosed. The
 // function given to Do or RDo must not call it. Close may be called more than once, and always returns nil.
 func (k *Locker) Close() error { return k.core().Close(nil) }
+
+// SelfCheck checks whether the Locker can do its work. Call it when a service starts. It checks that Redis can be reached,
+// that its user may run each command (docs/redis.md lists them) on keys and channels that begin with the Prefix, that a lock
+// can be taken and released, and that Redis evicts no keys (maxmemory-policy noeviction, if the user may run INFO). It takes
+// at most until ctx ends, or 10 seconds. The error names what was refused.
+func (k *Locker) SelfCheck(ctx context.Context) error {
+	return k.core().SelfCheck(ctx, acl.RWLock, func(ctx context.Context, name string) error {
+		return k.Do(ctx, name, func(context.Context, *Lease) error { return nil })
+	})
+}

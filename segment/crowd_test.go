@@ -12,7 +12,7 @@ import (
 )
 
 // crowd makes callers of all counters take, add and rebalance until nothing is left, or 300 times. It returns how many units the callers
-// have, less those that they added, and how many more they may have added. It tolerates errors of Redis.
+// have, less what they added, and how many more they may have added. It tolerates errors of Redis.
 func crowd(t *testing.T, counters []*Counter, callers int) (out, unsure int64) {
 	t.Helper()
 	var taken, maybe atomic.Int64

@@ -19,14 +19,14 @@
 //     that had not returned, and those of failed Takes that were not given back yet.
 //
 // These have limits. Redis replicates asynchronously, so a failover can forget acknowledged takes, and then units are
-// given away twice. Evicted or flushed counters are gone: use maxmemory-policy noeviction for those that matter. Where
+// given away twice. Evicted or flushed counters are gone: use maxmemory-policy noeviction where they matter. Where
 // units must never be given away twice, let the database have the last word. Redis remembers a take for 10 minutes, and a
 // move for a day: a network or a process that stops for longer in the middle of one can lose units or, in the case of a
 // move, make some.
 //
 // # Protocol
 //
-// Segment I of N has a key whose slot is in the I-th of N equal parts of all slots (see keys.go). A segment is a hash (see
+// Segment I of N has a key whose slot is in the I-th of N equal parts of all slots (see scripts.go). A segment is a hash (see
 // lua/prelude.lua) with the units left in it. All segments of a counter expire at the same moment, TTL after Create. The
 // first segment is the counter: it is created in one step with all units. The others are created when units move to them.
 //

@@ -87,7 +87,7 @@ func TestCloseTriesOnceMoreToGiveBack(t *testing.T) {
 	cfg := c.cfg
 	cfg.RedisTimeout = redistest.Brisk
 	p := redistest.StartProxy(t, shared.Addr())
-	near := newCounter(t, p.Client(t), cfg)
+	near := newCounter(t, p.Client(t, redistest.AsksAgain), cfg)
 	p.On(scripts["take"], redistest.SwallowReply)
 	refused := p.On(scripts["undo"], redistest.ReplyError("LOADING not yet"))
 	expect.ErrorIs(t, near.Take(t.Context(), name, 3), context.DeadlineExceeded)

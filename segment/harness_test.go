@@ -46,7 +46,7 @@ func another(t *testing.T, c *Counter, rdb Redis) *Counter {
 func newProxied(t *testing.T, c *Counter) (*Counter, *redistest.Proxy) {
 	t.Helper()
 	p := redistest.StartProxy(t, shared.Addr())
-	return another(t, c, p.Client(t)), p
+	return another(t, c, p.Client(t, redistest.AsksAgain)), p
 }
 
 // scripts by their names.
@@ -94,3 +94,11 @@ func takeAsync(ctx context.Context, c *Counter, n int64) <-chan error {
 	go func() { done <- c.Take(ctx, name, n) }() // owner: the test; ends with the Take; joined by receiving
 	return done
 }
+
+// shared is the server of the tests that neither break it nor look at its counters.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+// SharedAddr is the address of the shared server, for the examples.
+func SharedAddr() string { return shared.Addr() }

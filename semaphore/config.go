@@ -34,7 +34,7 @@ type Config struct {
 	MaxHold time.Duration
 
 	// WithoutRedis is how many permits of each name this process hands out by itself while Redis cannot be reached, for work that should
-	// rather go on than stop. The fleet may then have as many as that in each process, beside those that were taken before. With a
+	// rather go on than stop. The fleet may then have as many as that in each process, beside permits that were taken before. With a
 	// watchdog, their leases last until they are unlocked. Up to 10,000. Default: 0, none, so that calls return an error.
 	WithoutRedis int
 

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/keys"
@@ -100,9 +98,7 @@ func TestATryLockWhoseAnswerIsLostGivesThePermitBack(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone, 1, Config{TTL: time.Hour})
 	p := redistest.StartProxy(t, shared.Addr())
-	k := f.join(p.Client(t, func(o *redis.Options) {
-		o.ReadTimeout = 300 * time.Millisecond // so that what is given up ends soon
-	}), Config{TTL: time.Hour, RedisTimeout: brisk})
+	k := f.join(p.Client(t, redistest.AsksAgain), Config{TTL: time.Hour, RedisTimeout: brisk})
 	known(t, f.lockers[0])
 	for _, fault := range []redistest.Fault{redistest.SwallowReply, redistest.HoldReply} {
 		lost := p.On(acquireCommand, fault)

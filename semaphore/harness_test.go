@@ -133,3 +133,25 @@ func wait(t *testing.T, k *Locker) *waiter {
 	t.Helper()
 	return locktest.Wait(t, context.Background(), k.Lock, "a")
 }
+
+// shared is the server of the tests that neither break it nor look at its counters.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+// SharedAddr is the address of the shared server, for the examples.
+func SharedAddr() string { return shared.Addr() }
+
+func TestLeasesAndLockersAreLikeThoseOfAllLocks(t *testing.T) {
+	t.Parallel()
+	locktest.RunFace(t, locktest.Face[*Locker, *Lease]{
+		Server: shared,
+		Open: func(rdb *redis.Client, cfg config.Lock) (*Locker, error) {
+			return New(rdb, Config{
+				Prefix: cfg.Prefix, Instance: cfg.Instance, TTL: cfg.TTL, FixedLease: cfg.FixedLease, MaxHold: cfg.MaxHold,
+				RedisTimeout: cfg.RedisTimeout, Hooks: Hooks(cfg.Hooks), Permits: 1,
+			})
+		},
+		Lose: func(l *Lease, cause error) { l.held.Lose(cause) },
+	})
+}

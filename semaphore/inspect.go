@@ -12,7 +12,7 @@ import (
 
 // Info is what Redis knows of a semaphore.
 type Info struct {
-	Holders []Holder // those that have a permit, in the order in which their leases end
+	Holders []Holder // who has a permit, in the order in which their leases end
 	Waiters int      // in the queue: the first few of each process
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/mutex"
 )
 
 // Lock waits until it has a permit of the name, or ctx ends. The context bounds the wait, not how long the permit may be held.
@@ -58,3 +59,11 @@ func ask(ctx context.Context, name string, h how) (*locker.Lease, queue.Grant, e
 	}
 	return l, g, err
 }
+
+type (
+	// Redis is what a Locker needs of a client.
+	Redis = mutex.Redis
+
+	// Hooks are the hooks of package mutex.
+	Hooks = mutex.Hooks
+)

@@ -57,7 +57,7 @@ func queueIsServedInOrder(t *testing.T, connect func(testing.TB) client) {
 		f.awaitWaiters(i + 1)
 	}
 	if _, err := f.lockers[0].TryLock(t.Context(), "a"); !errors.Is(err, ErrNotAcquired) {
-		t.Errorf("TryLock past those that wait: %v", err)
+		t.Errorf("TryLock past waiters: %v", err)
 	}
 	for i, w := range queue {
 		unlock(t, held[i])

@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"sync"
+	"testing"
 	"time"
 
 	"github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
 )
 
@@ -79,4 +83,38 @@ func Example_redsync() {
 	// Output:
 	// <nil>
 	// true <nil>
+}
+
+// shared is the server of all examples.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+func newClient() *redis.Client { return redis.NewClient(&redis.Options{Addr: shared.Addr()}) }
+
+// Product is what the examples cache.
+type Product struct {
+	ID    int
+	Price int
+}
+
+// database stands for the source of the products.
+type database struct {
+	mu       sync.Mutex
+	products map[int]Product
+}
+
+func newDatabase() *database { return &database{products: map[int]Product{42: {42, 1999}}} }
+
+func (d *database) Product(_ context.Context, id int) (Product, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.products[id], nil
+}
+
+func (d *database) SetPrice(_ context.Context, id, price int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.products[id] = Product{id, price}
+	return nil
 }

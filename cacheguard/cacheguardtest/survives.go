@@ -11,7 +11,7 @@ import (
 )
 
 // Survives fails the test if a value of the type does not come back from the Codec as it was, and names the first field that does not: one without an
-// exported name, with the tag json:"-", or behind an interface. Callers that load get such a field, and those that hit do not. An empty slice or map counts as nil.
+// exported name, with the tag json:"-", or behind an interface. Callers that load get such a field, and callers that hit do not. An empty slice or map counts as nil.
 //
 // Without values it makes one, with something in each exported field; interfaces stay nil, and what encodes itself, but for time.Time, stays zero. A nil Codec is the default, encoding/json.
 func Survives[V any](t testing.TB, codec cacheguard.Codec, values ...V) {

@@ -18,7 +18,7 @@
 //  1. A write fires a trigger, which adds a row to the outbox, in the same transaction: with the columns that were named, before the change and after it. If
 //     the transaction is rolled back, so is that row.
 //  2. Each instance looks into the outbox every Poll. It reads up to 1,000 rows in the order of their ids. On PostgreSQL and MySQL it
-//     locks them, and skips those that another instance has locked (FOR UPDATE SKIP LOCKED). On SQLite two instances may read the same rows.
+//     locks them, and skips what another instance has locked (FOR UPDATE SKIP LOCKED). On SQLite two instances may read the same rows.
 //  3. It invalidates the keys and tags of the rows, in one batch.
 //  4. When Redis has acknowledged all of it, it deletes these rows, by their ids, and commits. Otherwise it lets go of them, and tries again.
 //

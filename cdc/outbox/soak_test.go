@@ -55,6 +55,9 @@ func soak(t *testing.T, d Dialect, server string, statements feedtest.Dialect, r
 	fleet := feedtest.StartFleet(w.Shop, 2, func() *redistest.Process {
 		return redistest.Child(t, "TestAReader", "DIALECT="+string(d), "DRIVER="+w.driver, "SOURCE="+w.source, "REDIS="+rdb.Addr(), "PREFIX="+w.Prefix)
 	})
+	if d == SQLite {
+		fleet.Locked = w.locked
+	}
 	cfg := w.config()
 	cfg.Tables = append(cfg.Tables, feedtest.Notes("notes", w.Products))
 	f, err := New(w.db, cfg)
@@ -68,6 +71,14 @@ func soak(t *testing.T, d Dialect, server string, statements feedtest.Dialect, r
 		s.Troubles = append(s.Troubles, feedtest.Trouble{Name: "the database was restarted", Make: restart})
 	}
 	s.Run(feedtest.Rounds(2)) // of each database; the other feeds have a round for each trouble
+}
+
+// locked says whether nobody can write for a while.
+func (w *world) locked() bool {
+	ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+	defer cancel()
+	_, err := w.db.ExecContext(ctx, "UPDATE notes SET product = NULL WHERE false")
+	return err != nil
 }
 
 // TestAReader is a child process of tests with several.

@@ -7,10 +7,12 @@ import (
 	"os"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/cdc/postgres"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // The feed invalidates what somebody writes past the cache, for a cache of a table's rows.
@@ -87,4 +89,12 @@ func open(ctx context.Context) (*pgxpool.Pool, *cacheguard.Guard, func()) {
 		_ = rdb.Close()   // nobody uses it any more
 		stop()
 	}
+}
+
+func redisOfExamples() (*redis.Client, func(), error) {
+	server, stop, err := redistest.StartForMain()
+	if err != nil {
+		return nil, nil, err
+	}
+	return redis.NewClient(&redis.Options{Addr: server.Addr()}), stop, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
-// log says which positions can be compared: those of a server, also as to which of those that were promoted, a database and a publication.
+// log says which positions can be compared: those of a server, also which of the promoted ones, a database and a publication.
 func (f *Feed) log(ctx context.Context, side *pgx.Conn) (name string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -28,7 +28,7 @@ type asked struct {
 
 var errNoPage = errors.New("which instances? Name their pages with CACHEGUARD_PAGES or --page")
 
-// each looks at each page. The error is of those that did not answer.
+// each looks at each page. The error is about the pages that did not answer.
 func (a *asked) each(e *env, look func(p *paged)) error {
 	if len(a.Page) == 0 {
 		return errNoPage
@@ -171,7 +171,7 @@ func (c *feedCatchUp) Run(e *env) error {
 type triggers struct {
 	Dialect string   `enum:"postgres,mysql,sqlite" help:"postgres, mysql or sqlite." required:""`
 	Table   string   `arg:"" help:"The table, as cdc.Table names it."`
-	Columns []string `arg:"" help:"The columns that Table.Changed asks for: the primary key's, and those that tags are made of."`
+	Columns []string `arg:"" help:"The columns that Table.Changed asks for: the primary key's, and what tags are made of."`
 }
 
 // statements are SQL.

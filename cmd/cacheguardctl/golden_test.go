@@ -3,14 +3,16 @@ package main
 import (
 	"bytes"
 	"flag"
+	"maps"
 	"os"
-	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the outputs anew")
 
 // outputs are what each command prints that people have written scripts for.
 var outputs = map[string]result{
@@ -56,18 +58,24 @@ var outputs = map[string]result{
 
 func TestOutputsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
-	for name, r := range outputs {
-		for ending, asJSON := range map[string]bool{".txt": false, ".json": true} {
-			var out bytes.Buffer
-			expect.ErrorIs(t, (&printer{to: &out, json: asJSON}).print(r))
-			file := filepath.Join("testdata", name+ending)
-			if *update {
-				expect.ErrorIs(t, os.WriteFile(file, out.Bytes(), 0o644))
-				continue
-			}
-			want, err := os.ReadFile(file)
-			expect.ErrorIs(t, err)
-			expect.Equal(t, file, out.String(), string(want))
+	const file = "testdata/outputs.txtar"
+	var all bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
+		for _, ending := range []string{".json", ".txt"} {
+			all.WriteString("-- " + name + ending + " --\n")
+			expect.ErrorIs(t, (&printer{to: &all, json: ending == ".json"}).print(outputs[name]))
 		}
+	}
+	if *update {
+		expect.ErrorIs(t, os.WriteFile(file, all.Bytes(), 0o644))
+		return
+	}
+	was, err := os.ReadFile(file)
+	expect.ErrorIs(t, err)
+	want := strings.SplitAfter(string(was), "\n-- ")
+	got := strings.SplitAfter(all.String(), "\n-- ")
+	expect.Equal(t, "outputs", len(got), len(want))
+	for i := range min(len(got), len(want)) {
+		expect.Equal(t, strings.Fields(got[i])[0], got[i], want[i])
 	}
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestCheckNamesWhatIsInvalidatedAndNoInstanceHas(t *testing.T) {
@@ -51,4 +53,52 @@ func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 	}
 	ctl(t, at(shared), "--prefix", prefix+"s", "bypass", "0", "--page", page).want(t, done, "no page shows a Guard")
 	ctl(t, at(shared), "--prefix", prefix, "invalidate", "a", "--page", "http://127.0.0.1:1").want(t, done, "not all instances were asked", "refused")
+}
+
+func TestSizeMeasuresEntriesAndLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	r := ctl(t, at(s), "size", "--samples=2", "--payload=100", "--tags=0,1")
+	r.want(t, done, "no cache", "a cache with a version", "MORE THAN A SET", "INSTANCES", "1000", "21000", "SERIES OF METRICS", "1101000")
+	expect.Equal(t, "lines of entries", strings.Count(r.out, " 100 "), 7) // and the fleet of 100
+	left, err := s.Client(t).Keys(t.Context(), "*").Result()
+	expect.ErrorIs(t, err, nil)
+	expect.Equal(t, "keys that were left", strings.Join(left, " "), "")
+	ctl(t, at(s), "size", "--samples=1", "--payload=100", "--tags=4", "--json").want(t, done, `"entries":[{"payload":100,"tags":4,"of":"no cache"`)
+}
+
+func TestSizeWorksOnACluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 0)
+	ctl(t, "redis://"+strings.Join(c.Addrs(), ","), "size", "--samples=3", "--payload=100", "--tags=1").want(t, done, "a cache with a version")
+	for i := range c.Addrs() {
+		left, err := c.Node(i).Client(t).Keys(t.Context(), "*").Result()
+		expect.ErrorIs(t, err, nil)
+		expect.Equal(t, "keys that were left", strings.Join(left, " "), "")
+	}
+}
+
+func TestCheckNamesTheServerForAUserWhoMayNotAskForInfo(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	expect.ErrorIs(t, s.Client(t).Do(t.Context(), "ACL", "SETUSER", "poor", "on", ">secret", "~*", "&*", "+@all", "-info").Err(), nil)
+	ctl(t, "redis://poor:secret@"+s.Addr(), "check").want(t, done, ", standalone", "warning  maxmemory-policy")
+}
+
+func TestStatsShowWhatThePagesOfInstancesHaveCounted(t *testing.T) {
+	t.Parallel()
+	page := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-1","loading":1,"queued":2,"breakers":6,"breakers_open":3,"warming":4,"failed_refreshes":5,
+		"caches":[{"name":"","answers":{"bypassed":1,"error":9}},{"name":"product","answers":{"hit":3,"local":2,"stale":1,"negative":1,"loaded":1,"shared":1,"left":9}}],
+		"shadow":{"hits":6,"missed":7,"failed":8,"differed":9,"old":10}},{"prefix":"other","instance":"other-1"}]}`)
+	r := ctl(t, at(shared), "--prefix", "shop", "--json", "stats", "--page", page)
+	r.want(t, done)
+	var said shownStats
+	expect.ErrorIs(t, json.Unmarshal([]byte(r.out), &said), nil)
+	expect.Equal(t, "instances", len(said.Instances), 1)
+	expect.Equal(t, "of the Guard", said.Instances[0], instanceStats{
+		Instance: "shop-1", Loading: 1, Queued: 2, BreakersOpen: 3, Warming: 4, FailedRefreshes: 5,
+		ShadowHits: 6, ShadowMisses: 7, ShadowFailures: 8, ShadowDifferent: 9, ShadowOld: 10, HitRatio: 0.7,
+	})
+	ctl(t, at(shared), "--prefix", "shop", "stats", "--page", page).want(t, done, "BREAKERS OPEN", "WARMING", "SHADOW HITS", "shop-1", "KEYSPACE HITS", "70.0%")
+	ctl(t, at(shared), "--prefix", "shopp", "stats", "--page", page).want(t, done, `no page shows a Guard with the Prefix "shopp"`)
 }

@@ -41,7 +41,7 @@ type shownLock struct {
 	LeftMillis     int64         `json:"left_ms"` // of a semaphore, until the first permit is free unless it is renewed
 	Waiting        int           `json:"waiting"` // of a rwlock, writers
 	WaitingReaders int           `json:"waiting_readers"`
-	Permits        []shownPermit `json:"held_by,omitempty"` // of a semaphore, those that are held
+	Permits        []shownPermit `json:"held_by,omitempty"` // of a semaphore: who holds them
 }
 
 // shownPermit is a permit of a semaphore.

@@ -9,10 +9,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/metrics"
 )
 
 // size measures what entries take in this Redis, under a prefix of its own, and what an instance takes.
@@ -178,4 +180,33 @@ func (s *entrySize) look(ctx context.Context, rdb redis.UniversalClient, names [
 		s.String, s.Memory, s.PlainMore = s.String+float64(length)/n, s.Memory+float64(memory)/n, s.PlainMore+float64(memory-plain)/n
 	}
 	return nil
+}
+
+// seriesOf is how many series package metrics exports for a Guard with so many Caches.
+func seriesOf(caches int) (n int, err error) {
+	registry := prometheus.NewRegistry()
+	m, err := metrics.New(registry, metrics.Config{})
+	if err != nil {
+		return 0, err
+	}
+	hooks := m.Guard("size")
+	g, err := cacheguard.New(nil, cacheguard.Config{Disabled: true, Hooks: hooks})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	for i := range caches {
+		hooks.OnCache(fmt.Sprint("cache", i))
+	}
+	m.Watch("size", g)
+	families, err := registry.Gather()
+	for _, family := range families {
+		for _, one := range family.GetMetric() {
+			n++
+			if h := one.GetHistogram(); h != nil {
+				n += len(h.GetBucket()) + 2 // with the last bucket, the sum and the count
+			}
+		}
+	}
+	return n, err
 }

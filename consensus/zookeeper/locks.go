@@ -152,7 +152,7 @@ func unanswered(err error) bool {
 }
 
 // enter creates the node, unless an earlier attempt has done so without an answer. A session's requests are done in their order, and
-// those that a server still had when the session moved to another are refused, so what is not there does not come later.
+// requests that a server still had when the session moved to another are refused, so what is not there does not come later.
 func (p *place) enter() error {
 	if _, err := p.conn.Sync(p.queue); err != nil {
 		return err

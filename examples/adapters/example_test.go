@@ -147,7 +147,7 @@ func Example_echo() {
 	// 200 cacheguard; hit
 }
 
-// Echo's middlewares may stand in front of the cache: those that decide who may ask, say.
+// Echo's middlewares may stand in front of the cache: one that decides who may ask, say.
 func Example_echoMiddleware() {
 	cache, stop := newCache()
 	defer stop()
@@ -181,7 +181,7 @@ func Example_gin() {
 	// 200 cacheguard; hit
 }
 
-// gin's middlewares may stand in front of the cache: those that decide who may ask, say.
+// gin's middlewares may stand in front of the cache: one that decides who may ask, say.
 func Example_ginMiddleware() {
 	cache, stop := newCache()
 	defer stop()

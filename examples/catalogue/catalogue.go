@@ -39,7 +39,7 @@ func (c *catalogue) Search(ctx context.Context, words string) ([]Product, error)
 	return c.All(ctx, ids)
 }
 
-// All returns the products with these ids, in their order, without those that do not exist.
+// All returns the products with these ids, in their order; what does not exist is left out.
 func (c *catalogue) All(ctx context.Context, ids []int64) ([]Product, error) {
 	found, err := c.products.GetMany(ctx, ids)
 	all := make([]Product, 0, len(ids))

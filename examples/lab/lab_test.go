@@ -9,10 +9,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/examples/internal/backends"
-	"github.com/cacheguard/go/internal/testing/leaks"
 )
-
-func TestMain(m *testing.M) { leaks.Main(m) }
 
 // newLab opens a lab without callers: the tests call.
 func newLab(t *testing.T, s settings) *lab {

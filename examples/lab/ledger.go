@@ -17,7 +17,7 @@ type ledger struct {
 	calls    map[*call]bool
 	ended    []ending    // within the last second, the oldest first
 	queries  []time.Time // that began within the last second, the oldest first
-	running  int         // queries, those that queue included
+	running  int         // queries, queued ones included
 	peak     int         // the most at once, since pays
 	failed   int64
 	outdated int64 // answers older than a write that had returned before the call began

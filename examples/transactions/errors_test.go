@@ -13,7 +13,6 @@ import (
 	gormio "gorm.io/gorm"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/examples/transactions/ent/db"
 	"github.com/cacheguard/go/examples/transactions/shop"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -25,7 +24,6 @@ var absences = map[string]func(error) bool{
 	"pgx":  func(err error) bool { return err == pgxv5.ErrNoRows },          //nolint:errorlint // the same
 	"gorm": func(err error) bool { return err == gormio.ErrRecordNotFound }, //nolint:errorlint // the same
 	"sqlc": func(err error) bool { return err == pgxv5.ErrNoRows },          //nolint:errorlint // the same
-	"ent":  db.IsNotFound,
 }
 
 // share has both instances ask for a product while the table is locked, and returns their errors. When one of them loads and the other waits for it, the statement ends the

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"entgo.io/ent/dialect"
-	entsql "entgo.io/ent/dialect/sql"
 	pgxv5 "github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
@@ -20,8 +18,6 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/examples/transactions/ent"
-	"github.com/cacheguard/go/examples/transactions/ent/db"
 	"github.com/cacheguard/go/examples/transactions/gorm"
 	"github.com/cacheguard/go/examples/transactions/pgx"
 	"github.com/cacheguard/go/examples/transactions/shop"
@@ -57,7 +53,7 @@ type instance struct {
 	guard *cacheguard.Guard
 }
 
-// programs open the database, and make an instance with it.
+// programs open the database, and make an instance with it. With the tag generated, ent_test.go adds that one.
 var programs = map[string]func(testing.TB, *cacheguard.Guard, string) (writer, shop.Caches){
 	"sql": func(tb testing.TB, g *cacheguard.Guard, address string) (writer, shop.Caches) {
 		s, err := sql.New(g, openSQL(tb, address))
@@ -78,11 +74,6 @@ var programs = map[string]func(testing.TB, *cacheguard.Guard, string) (writer, s
 	},
 	"sqlc": func(tb testing.TB, g *cacheguard.Guard, address string) (writer, shop.Caches) {
 		s, err := sqlc.New(g, openPool(tb, address))
-		must(tb, err)
-		return s, s.Caches
-	},
-	"ent": func(tb testing.TB, g *cacheguard.Guard, address string) (writer, shop.Caches) {
-		s, err := ent.New(g, db.NewClient(db.Driver(entsql.OpenDB(dialect.Postgres, openSQL(tb, address)))))
 		must(tb, err)
 		return s, s.Caches
 	},

@@ -101,3 +101,124 @@ func TestMachinePaths(t *testing.T) {
 		expect(t, checkPaths, files(map[string]string{"note.txt": text}), want)
 	}
 }
+
+func TestFiguresAreThoseThatWereMeasured(t *testing.T) {
+	const results = "# Results\n\n| | this | that |\n|---|---|---|\n| slowest answer, idle | 89 ms | by hand 1,622 ms |\n| hits a second | 90 k at 0.3 ms | 25 k |\n| hits, one key | 7 |  |\n"
+	for text, want := range map[string]string{
+		"| slowest | **89 ms** | 1,622 ms <!-- figure: slowest answer --> |":              "",
+		"90 k, 0.3 ms away <!-- figure: hits a second -->, 89 <!-- figure: slowest --> 5": "",
+		"88 ms <!-- figure: slowest answer -->":                                           "README.md:1: 88 is not in bench/RESULTS.md: | slowest answer, idle",
+		"In 8 [of 9](x9.md)\n622 ms <!--figure: slowest answer-->":                        "README.md:2: 622 is not in",
+		"1 ms <!-- figure: slowest answer -->":                                            "1 is not in", // it is a part of a number
+		"90 k <!-- figure: slowest answer -->":                                            "90 is not in",
+		"90 k <!-- figure: hits -->":                                                      `no row that begins with "hits", or several`,
+		"90 k <!-- figure: misses -->":                                                    `no row that begins with "misses", or several`,
+		"90 k <!-- figure: -->":                                                           `no row that begins with ""`,
+		"```\n88 <!-- figure: slowest answer -->\n```":                                    "",
+		"[89](docs/88.md) <!-- figure: slowest answer -->":                                "",
+	} {
+		t.Run(text, func(t *testing.T) {
+			expect(t, checkFigures, files(map[string]string{"README.md": text, "bench/RESULTS.md": results}), want)
+		})
+	}
+	expect(t, checkFigures, files(map[string]string{"README.md": "1 <!-- figure: any -->"}), "has no row")
+}
+
+func TestIdentifiersThatOnlyTestsHaveAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"```go\nredis.Options{Addr: metrics.SharedAddr()}\n```":   "README.md:2: only tests have metrics.SharedAddr",
+		"Call `metrics.SharedAddr`.":                              "README.md:1: only tests have metrics.SharedAddr",
+		"`metrics.New`, `metrics.Config`, `metrics.Two`, `x.Any`": "",
+		"```go\nrdb := newClient()\n```":                          "README.md:2: only tests have newClient",
+		"`newClient` makes one.\n```go\nx(newClient())\n```":      "",
+		"```go\nx.newClient(make(chan int))\n```":                 "",
+		"`other.SharedAddr`":                                      "",
+	} {
+		t.Run(text, func(t *testing.T) {
+			expect(t, checkIdentifiers, files(map[string]string{
+				"README.md": text, "metrics/metrics.go": "package metrics\n\nfunc New() {}\n\ntype Config struct{}\n\nconst (\n\tOne = 1\n\tTwo = 2\n)\n",
+				"metrics/main_test.go": "package metrics\n\nfunc SharedAddr() string { return \"\" }\n\nfunc New() {}\n\nfunc newClient() {}\n",
+			}), want)
+		})
+	}
+}
+
+func TestLinks(t *testing.T) {
+	const guide = "# The `Guard` and *its* config, v1.0\n\n## Use\n\n## Use\n\n## See [the rest](../README.md)\n\n" +
+		"<a name=\"by-hand\"></a>\n\n```sh\n# not a heading\n```\n"
+	tests := map[string]string{
+		"[a](docs/guide.md) ![b](docs/guide.md \"title\")": "",
+		"[a](docs) and [root](/docs/guide.md)":             "",
+		"[a](https://example.com/x.md) [b](mailto:a@b.c)":  "",
+		"[`Get`](docs/gone.md)":                            "README.md:1: the link to docs/gone.md",
+		"[![badge](gone.svg)](docs/guide.md)":              "gone.svg",
+		"[a](../outside.md)":                               "outside.md",
+		"[ref]: docs/gone.md":                              "docs/gone.md",
+		"<img src=\"docs/gone.png\">":                      "docs/gone.png",
+		"`[a](gone.md)` is how a link looks":               "",
+		"```\n[a](gone.md)\n```":                           "",
+		"[a](docs/guide.md#use) [b](docs/guide.md#use-1)":  "",
+		"[a](docs/guide.md#the-guard-and-its-config-v10)":  "",
+		"[a](docs/guide.md#see-the-rest)":                  "",
+		"[a](docs/guide.md#by-hand)":                       "",
+		"[a](docs/guide.md#not-a-heading)":                 "docs/guide.md has no heading #not-a-heading",
+		"# Top\n\n[a](#top)":                               "",
+		"# Top\n\n[a](#bottom)":                            "README.md:3",
+	}
+	for text, want := range tests {
+		t.Run(text, func(t *testing.T) {
+			expect(t, checkLinks, files(map[string]string{"README.md": text, "docs/guide.md": guide}), want)
+		})
+	}
+}
+
+func TestMentions(t *testing.T) {
+	tests := map[string]string{
+		"see `docs/guide.md`, `docs/` and `docs/deep/`": "",
+		"see `docs/gone.md`":                            "README.md:1: the repository has no docs/gone.md",
+		"`either/or`, `GET/SET`, `docs/*.md`":           "",
+		"docs/gone.md":                                  "",
+		"```\n`docs/gone.md`\n```":                      "",
+	}
+	for text, want := range tests {
+		t.Run(text, func(t *testing.T) {
+			expect(t, checkMentions, files(map[string]string{"README.md": text, "docs/guide.md": "", "docs/deep/page.md": ""}), want)
+		})
+	}
+}
+
+const little = "300 * time." + "Millisecond" // apart, as this file is checked, too
+
+func TestHastyTestsSayWhyTheyMay(t *testing.T) {
+	for text, want := range map[string]string{
+		"cfg := Config{RedisTimeout: " + little + "}":             "a_test.go:1: a busy machine",
+		"cfg.RedisTimeout = " + little:                            "a_test.go:1: a busy machine",
+		"cfg := Config{LeaseTTL: " + little + "} // it is to end": "",
+		"cfg := Config{RedisTimeout: redistest.Patience}":         "",
+		"cfg := Config{TTL: " + little + "}":                      "",
+	} {
+		t.Run(text, func(t *testing.T) {
+			expect(t, checkPatience, files(map[string]string{"a_test.go": text, "proof/a_test.go": text, "x/config_test.go": text, "a.go": text}), want)
+		})
+	}
+}
+
+func TestTestsThatAreNamedExist(t *testing.T) {
+	tests := map[string]string{
+		"`TestHere` and `BenchmarkHere`":                                 "",
+		"as `TestGone` has it":                                           "README.md:1: there is no test \"TestGone\"",
+		"TestGone, `Testing`, `-run TestGone`":                           "",
+		"| a | test |\n|---|---|\n| `x` | `a part`, `TestHere` |":        "",
+		"| a | test |\n|---|---|\n| `x` | `another part` |":              "README.md:3: there is no test \"another part\"",
+		"| a | test |\n|---|---|\n| `x` | `TestGone` |":                  "README.md:3: there is no test \"TestGone\"",
+		"| test | a |\n|---|---|\n| `a part` | `x` |\n\n`y`\n| `z` |":    "",
+		"| a | test |\n|---|---|\n| b |\n\n| c | d |\n|---|\n|x|`gone`|": "",
+	}
+	for text, want := range tests {
+		t.Run(text, func(t *testing.T) {
+			expect(t, checkTests, files(map[string]string{
+				"README.md": text, "a_test.go": "func TestHere(t *testing.T) {}\nfunc BenchmarkHere(b *testing.B) {}\n", "b.go": `x := "a part"`,
+			}), want)
+		})
+	}
+}

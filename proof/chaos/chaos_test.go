@@ -136,8 +136,22 @@ func (c *chaos) rage(all ...harm) {
 		}
 		c.pause(time.Second)
 		c.settle()
+		if missing := c.missing(); len(missing) > 0 && c.harms < 10*len(all) { // each has a small share of what is done
+			c.Logf("once more, as there was none yet: %q", missing)
+			end = time.Now().Add(duration())
+		}
 	}
 	c.verdict()
+}
+
+// missing is what never succeeded. Where Redis fails, some take long to.
+func (c *chaos) missing() (missing []string) {
+	for _, name := range names {
+		if c.check.keeps && !c.check.observed[name] {
+			missing = append(missing, name)
+		}
+	}
+	return missing
 }
 
 func (c *chaos) suffer(h harm) {
@@ -256,9 +270,7 @@ func (c *chaos) verdict() {
 	for promise, found := range c.check.found {
 		c.Errorf("%s: %d times, the first: %+v", promise, len(found), found[0])
 	}
-	for _, name := range names {
-		if c.check.keeps && !c.check.observed[name] { // where Redis fails, some take long to succeed
-			c.Errorf("%s never succeeded", name)
-		}
+	for _, name := range c.missing() {
+		c.Errorf("%s never succeeded", name)
 	}
 }

@@ -132,7 +132,7 @@ func (w *worker) watch(ctx context.Context) {
 	}
 }
 
-// call does some of the operations, by their frequency, after those that come first.
+// call does some of the operations, by their frequency, after the first ones.
 func (w *worker) call(ctx context.Context, all map[string]operation, first []string) {
 	var lots, writes []string
 	for name, o := range all {

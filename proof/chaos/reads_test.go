@@ -145,7 +145,7 @@ func (w *worker) getTwice(ctx context.Context, o *opened) error {
 	return nil
 }
 
-// getBulk reads thousands of keys, and notes the oldest of those that can be invalidated together.
+// getBulk reads thousands of keys, and notes the oldest of each group that is invalidated together.
 func (w *worker) getBulk(ctx context.Context, o *opened) error {
 	ctx, all := withOutcomes(ctx)
 	ids := make([]int, w.bulk)

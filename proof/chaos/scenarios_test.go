@@ -4,6 +4,10 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
 func TestPromisesHoldWhileProcessesDieAndConnectionsBreak(t *testing.T) {
@@ -63,4 +67,9 @@ func TestTheUsualMistakesAreFound(t *testing.T) {
 		}
 	}
 	t.Errorf("nothing was found of %q", missing)
+}
+
+func TestMain(m *testing.M) {
+	logging.Disable() // of go-redis, which reports every connection that is lost
+	leaks.Main(m)
 }

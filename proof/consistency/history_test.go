@@ -34,7 +34,7 @@ func only(history []event, kind string) (some []event) {
 	return some
 }
 
-// committed counts as updates those that failed when they had written.
+// committed counts an update that failed when it had written.
 func committed(history []event) []event {
 	all := slices.Clone(history)
 	for i, e := range all {
@@ -64,7 +64,7 @@ func stale(history []event) (found []event) {
 	return found
 }
 
-// telling leaves out Gets that change no verdict: of those that returned the same version, the one that began last and the
+// telling leaves out Gets that change no verdict: of all that returned the same version, the one that began last and the
 // one that returned first say it all (Gibbons, Korach: Testing Shared Memories, SIAM J. Comput. 1997, call that a zone).
 func telling(history []event) (short []event) {
 	type zone struct{ key, version int64 }

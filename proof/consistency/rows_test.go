@@ -5,7 +5,12 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/cacheguard/go/internal/testing/leaks"
+	"github.com/cacheguard/go/internal/testing/servers"
 )
 
 const keys = 64
@@ -63,4 +68,21 @@ func (r rows) clients(t *testing.T) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+func TestMain(m *testing.M) {
+	logging.Disable() // of go-redis, which reports every connection that is lost
+	leaks.Main(m)
+}
+
+// startPostgres runs a PostgreSQL of the test's own until it ends, and returns how to connect to it.
+func startPostgres(t *testing.T) (url string) {
+	t.Helper()
+	return servers.StartPostgres(t, func(address string) bool {
+		conn, err := pgx.Connect(t.Context(), address)
+		if err != nil {
+			return false
+		}
+		return conn.Close(t.Context()) == nil
+	}).Address
 }

@@ -2,8 +2,11 @@ package histories
 
 import (
 	"fmt"
+	"testing"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // action is what a process did: it took a lock, with a fence, or gave it up, perhaps by crashing.
@@ -58,3 +61,7 @@ var perfect = porcupine.Model{
 	},
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v %v", input, output) },
 }
+
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }

@@ -70,7 +70,7 @@ func TestChildThatIncrements(t *testing.T) {
 
 // TestFencesKeepUpdatesThatPausesWouldLose makes processes increment a row under the lock. Every fifth that has read it is paused until
 // another one has stored, which its lease allows when it is over. With the fence checked, every increment that was stored counts; without,
-// those that overwrote another's do not.
+// what overwrote another's does not.
 func TestFencesKeepUpdatesThatPausesWouldLose(t *testing.T) {
 	for _, kind := range kinds {
 		for _, fences := range []string{"yes", "no"} {

@@ -12,6 +12,6 @@
 // `go run ./proof/cmd/sim -seed N` in the repository shows a run, `-for 10m` looks for one that breaks a promise.
 //
 // Two runs of a seed have the same plan and the same network. They differ in what the Go runtime decides: the jitter of the library's pauses, tokens, and
-// who comes first of those that wake at the same moment. A seed that fails once in many repeats is one of these, and -repeat runs it again.
+// who comes first when several wake at the same moment. A seed that fails once in many repeats is one of these, and -repeat runs it again.
 // In package exact nothing but the seed decides.
 package sim

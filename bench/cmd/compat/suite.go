@@ -53,7 +53,7 @@ type counts struct {
 	passed  [kinds]int
 	failed  []string
 	skipped []string
-	again   int // of those that passed: failed at first
+	again   int // passed, and had failed at first
 }
 
 func (c counts) String() string {

@@ -1,3 +1,9 @@
+// Package day computes a day of a large fleet, second by second: what its database and its Redis see while deployments, failovers and a sale go on.
+// Nothing runs, and nothing is drawn: the keys of a kind are in classes of about the same popularity, and a class knows how many of its keys are
+// cached, when these expire, and how many wait for a load. So a day of a billion Gets takes seconds.
+//
+// The prices of single operations are measured (bench/results/scale). TestTheModelAgreesWithGuards runs Guards through a small day, on a simulated clock, and
+// compares their loads and requests with the computed ones.
 package day
 
 import "math"
@@ -8,7 +14,7 @@ type class struct {
 	cached      float64
 	waiting     float64 // not cached, and somebody waits for a load that has no permit
 
-	// When those that are cached expire: expiring[second] is by how much the number that expires in a second grows there. All were divided by
+	// When what is cached expires: expiring[second] is by how much the number that expires in a second grows there. All were divided by
 	// left when they were stored, the share of what was cached in the beginning that nobody has invalidated since.
 	expiring []float64
 	now      float64 // how many expire in this second, divided by left

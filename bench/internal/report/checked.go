@@ -44,7 +44,7 @@ func (r *Report) Checked(w io.Writer) error {
 			b.WriteString("\n")
 		}
 	}
-	fmt.Fprintf(&b, "\n%d of %d predictions are within %.0f %%; those that are not are bold.\n", within, all, 100*near)
+	fmt.Fprintf(&b, "\n%d of %d predictions are within %.0f %%; the others are bold.\n", within, all, 100*near)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	chistampede "github.com/go-chi/stampede"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/middleware"
 )
 
 // Pages cache what a handler answers, each as chi's routes have it: Get asks for a page of the key's name, and the loader is
@@ -118,4 +122,38 @@ func download(by http.RoundTripper, r *http.Request) (*answer, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	return &answer{response.Header, response.StatusCode, body}, err
+}
+
+// middlewareShared is the middleware without a local tier, with its defaults.
+var middlewareShared = CacheLibrary{
+	Name: "middleware", Ours: true, Kind: Shared, Promise: OnePerFleet, Inboxes: true,
+	Open: func(s Setup) (Cache, error) { return openMiddleware(s, cacheguard.LocalConfig{}) },
+}
+
+// middlewareLocal has room for all pages in the process's memory.
+var middlewareLocal = CacheLibrary{
+	Name: "middleware, local tier", Ours: true, Kind: Local, Promise: OnePerFleet, Inboxes: true,
+	Open: func(s Setup) (Cache, error) { return openMiddleware(s, s.local()) },
+}
+
+func openMiddleware(s Setup, local cacheguard.LocalConfig) (Cache, error) {
+	g, err := openGuard(s, local)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := middleware.New(g.(guarded).Guard, middleware.Config{})
+	if err != nil {
+		_ = g.Close() // nobody has used it
+		return nil, err
+	}
+	return &site{handler: routed(s.origin, cache.Handler), invalidate: cache.Invalidate, close: g.Close}, nil
+}
+
+// stampede is go-chi/stampede 0.6.0 with the settings of its README, and room for all pages. Its cache is the instance's own. It
+// offers nothing to a writer.
+var stampede = CacheLibrary{
+	Name: "go-chi/stampede 0.6.0", Kind: Local, Promise: OnePerProcess,
+	Open: func(s Setup) (Cache, error) {
+		return &site{handler: routed(s.origin, chistampede.Handler(max(2*s.Entries, 512), s.TTL))}, nil
+	},
 }

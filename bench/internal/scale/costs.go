@@ -1,12 +1,15 @@
+// Package scale compares cacheguard with a model of itself: what a load costs when thousands wait for it, beside what one of each thing
+// costs. The model and the results are in bench/SCALE.md.
 package scale
 
 import (
 	"math"
+	"time"
 
 	"github.com/cacheguard/go/bench/internal/scenario"
 )
 
-// costs are what one of each thing costs, measured on fleets that are small beside those that they are to predict. Times
+// costs are what one of each thing costs, measured on fleets that are small beside the fleets that they are to predict. Times
 // are in microseconds, sizes in bytes.
 type costs struct {
 	lone         float64 // of the server: GET, acquire and fill of an instance that nobody else waits with
@@ -80,4 +83,15 @@ func (c crowding) figures() scenario.Figures {
 		"GET": c.get, "acquire": c.acquire, "publish": c.publish, "write": c.write, "asking": c.asking, "waking": c.waking,
 		"guard": c.guard, "waiter": c.waiter, "connections": c.connections, "inbox": c.inbox,
 	}
+}
+
+// All are the scenarios. They measure on the loopback interface.
+func All() []scenario.Scenario {
+	all := []scenario.Scenario{unitCosts(), manyGuards(), manyCallers(), manyKeys(), idleGuards()}
+	for _, s := range all {
+		for i := range s.Cases {
+			s.Cases[i].Away = []time.Duration{0}
+		}
+	}
+	return all
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -119,4 +120,38 @@ func Thousands(n int) string {
 		return strconv.Itoa(n)
 	}
 	return fmt.Sprintf("%s,%03d", Thousands(n/1000), n%1000)
+}
+
+// cord is an instance's only way to Redis. Cutting it is, for everybody else, the instance's death.
+type cord struct {
+	mu    sync.Mutex
+	conns []net.Conn
+	isCut bool
+}
+
+var errCut = errors.New("the cord is cut")
+
+func (c *cord) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isCut {
+		return nil, errors.Join(errCut, conn.Close())
+	}
+	c.conns = append(c.conns, conn)
+	return conn, nil
+}
+
+func (c *cord) cut() {
+	c.mu.Lock()
+	c.isCut = true
+	conns := c.conns
+	c.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.Close() // closed already by its client
+	}
 }

@@ -216,7 +216,7 @@ func stocked(
 
 const atOnce = 64 // callers who fill
 
-// Fill reads every key, which loads those that are missing, and opens the connections for that many callers.
+// Fill reads every key, which loads what is missing, and opens the connections for that many callers.
 func Fill(ctx context.Context, c rivals.Cache, keys []string, values [][]byte, callers int) error {
 	var next atomic.Int64
 	return Together(ctx, min(callers, atOnce), func(ctx context.Context, _ int) error {

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -37,3 +38,12 @@ func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisec
 
 // Micros are microseconds.
 func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// ProcessTime is how long this process has computed.
+func ProcessTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

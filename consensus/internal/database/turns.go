@@ -8,7 +8,7 @@ import (
 // turns lets one call of the process at a time ask the database for each name, in the order in which they came.
 type turns struct {
 	mu     sync.Mutex
-	byName map[string][]chan struct{} // those that wait; there is an entry while somebody has the turn
+	byName map[string][]chan struct{} // who waits; there is an entry while somebody has the turn
 }
 
 // take waits for the turn of the name, or returns false: when ctx ends, or at once if it must not wait.
@@ -41,7 +41,7 @@ func (t *turns) take(ctx context.Context, name string, wait bool) bool {
 	}
 }
 
-// leave takes a call out of those that wait, and reports whether it was among them.
+// leave takes a call out of the queue, and reports whether it was there.
 func (t *turns) leave(name string, mine chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -4,7 +4,10 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 var (
@@ -46,4 +49,32 @@ type Claim interface {
 type Holder interface {
 	Kept(sent time.Time) // the claim was renewed by a request that was sent then
 	Lost()               // the claim is over
+}
+
+// Bounded makes a request that may take so long. If it is given up for that, its error says so.
+func Bounded(ctx context.Context, timeout time.Duration, request func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := request(limited)
+	if err == nil || limited.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w (%w)", context.DeadlineExceeded, err)
+	}
+	return fmt.Errorf("no answer within %v: %w", timeout, err)
+}
+
+// maker is the function that makes a *consensus.Locker. Package consensus sets it as it is initialized, so that it need not export a
+// function which only the packages below it can call.
+var maker any
+
+// Register sets what New calls, for package consensus.
+func Register[L, C any](locker func(client any, cfg C, open func(C, *lifecycle.Life) Store) (L, error)) {
+	maker = locker
+}
+
+// New returns a *consensus.Locker, as L, with the Config, as C, on the store that open makes.
+func New[L, C any](client any, cfg C, open func(C, *lifecycle.Life) Store) (L, error) {
+	return maker.(func(any, C, func(C, *lifecycle.Life) Store) (L, error))(client, cfg, open)
 }

@@ -1,7 +1,7 @@
 // Package connect answers unary Connect methods that only read from caches. Use it where many clients ask for the same things, and a method's answer depends on
 // its request alone. Methods that write, that stream, or that answer each caller differently keep their handlers: leave them out.
 //
-// The interceptor stands behind those that authenticate, because a hit runs nothing that comes after it. A load is shared by its callers, so what it calls must
+// The interceptor stands behind authentication, because a hit runs nothing that comes after it. A load is shared by its callers, so what it calls must
 // not look at one caller's headers. Headers and trailers that a handler sets are not part of what is cached.
 package connect
 

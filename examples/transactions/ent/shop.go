@@ -1,4 +1,7 @@
-// Package ent is the shop with ent. Package db is what ent makes of package schema.
+//go:build generated
+
+// Package ent is the shop with ent. Package db is what ent makes of package schema: `make examples/transactions/ent/db/client.go` writes it, and the tag generated compiles
+// both.
 package ent
 
 import (

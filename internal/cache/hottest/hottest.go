@@ -1,17 +1,14 @@
-// Package hottest finds the keys that a fleet is asked for most. Each instance counts a sample of its Gets, and now and then adds its counts to
-// those of the fleet: sorted sets in Redis, one for each period, of which the last two are read. It loses counts rather than make a Get wait.
+// Package hottest finds the keys that are asked for most: by this process at the moment (Ranking), for the tier in memory and package admin, and by a
+// fleet (Keys). Each instance counts a sample of its Gets, and now and then adds its counts to those of the fleet: sorted sets in Redis, one for each
+// period, of which the last two are read. It loses counts rather than make a Get wait.
 package hottest
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"errors"
-	"maps"
-	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/cacheguard/go/internal/redis/keys"
@@ -27,9 +24,7 @@ const (
 	Every = 10 * time.Second
 
 	period  = 5 * time.Minute
-	sampled = 16      // one Get in that many is counted
-	counted = 1 << 12 // keys of an instance; while there are so many, others are not counted
-	longest = 1 << 10 // bytes of a key that is counted
+	counted = 1 << 12 // keys of an instance
 	name    = "hottest"
 )
 
@@ -53,56 +48,45 @@ type Config struct {
 type Keys struct {
 	Config
 
-	mu     sync.Mutex
-	counts map[string]int
-	next   time.Time // when to add them
+	counts counts
 }
 
 // New makes Keys without counts.
 func New(cfg Config) *Keys {
-	return &Keys{Config: cfg, counts: make(map[string]int), next: time.Now().Add(cfg.Every)}
+	k := &Keys{Config: cfg}
+	k.counts = counts{room: counted, every: cfg.Every, turn: k.sendLocked, of: make(map[string]counter), next: time.Now().Add(cfg.Every)}
+	return k
 }
 
-// Note sees a Get of the key. It costs a few nanoseconds, and never waits.
+// Note sees a Get of the key.
 func (k *Keys) Note(key string) {
-	if k.Keys > 0 && rand.Uint32()%sampled == 0 && len(key) <= longest && k.mu.TryLock() {
-		defer k.mu.Unlock()
-		k.countLocked(key)
+	if k.Keys > 0 && len(key) <= longest {
+		k.counts.note(key)
 	}
 }
 
-func (k *Keys) countLocked(key string) {
-	if k.counts == nil {
-		return // closed
-	}
-	if _, known := k.counts[key]; known || len(k.counts) < counted {
-		k.counts[key]++
-	}
-	now := time.Now()
-	if now.Before(k.next) {
-		return
-	}
-	counts := k.counts
-	k.counts, k.next = make(map[string]int), now.Add(k.Every)
-	k.Life.Try(func() { k.add(now, counts) }) // stop: Timeout
+// sendLocked adds what was counted, in the background.
+func (k *Keys) sendLocked(now time.Time) {
+	seen := k.counts.seenLocked(1)
+	clear(k.counts.of)
+	k.Life.Try(func() { k.add(now, seen) }) // stop: Timeout
 }
 
 // Close adds what is left: a deployment replaces instances, and the next ones want to know.
 func (k *Keys) Close() {
-	k.mu.Lock()
-	counts := k.counts
-	k.counts = nil
-	k.mu.Unlock()
-	if len(counts) > 0 {
-		k.add(time.Now(), counts)
+	k.counts.mu.Lock()
+	seen := k.counts.seenLocked(1)
+	k.counts.of = nil
+	k.counts.mu.Unlock()
+	if len(seen) > 0 {
+		k.add(time.Now(), seen)
 	}
 }
 
 // add adds the highest counts to those of the fleet. If Redis does not answer they are lost: what is hot is asked for again.
 func (k *Keys) add(now time.Time, counts map[string]int) {
-	hottest := byCount(counts)
 	args := []any{script.Millis(2 * period), Most}
-	for _, key := range hottest[:min(k.Keys, len(hottest))] {
+	for _, key := range ranked(counts, k.Keys) {
 		args = append(args, counts[key]*sampled, key)
 	}
 	_, _ = k.run(context.Background(), script.Call{Script: addScript, Keys: []string{k.set(now)}, Args: args})
@@ -128,8 +112,7 @@ func (k *Keys) Top(ctx context.Context, n int) ([]string, error) {
 		}
 		counts[pair[0]] += int(count)
 	}
-	hottest := byCount(counts)
-	return hottest[:min(n, len(hottest))], nil
+	return ranked(counts, n), nil
 }
 
 // set is where Redis has the counts of the period at a time.
@@ -142,10 +125,4 @@ func (k *Keys) run(ctx context.Context, call script.Call) (*script.Reply, error)
 		cmd := call.Run(ctx, k.Redis)
 		return cmd, cmd.Err()
 	}, nil)
-}
-
-func byCount(counts map[string]int) []string {
-	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-	})
 }

@@ -65,18 +65,30 @@ func TestTheFleetsCountsAreBoundedAndGo(t *testing.T) {
 	}
 }
 
-func TestWhileAnInstanceCountsManyKeysItCountsNoOthers(t *testing.T) {
+func TestAKeyThatIsAskedForOftenIsCountedAlthoughManyOthersCameBefore(t *testing.T) {
 	t.Parallel()
 	k := newKeys(t, 10)
-	for i := range counted + 5 {
-		k.countLocked(fmt.Sprint(i))
+	for i := range counted {
+		k.counts.countLocked(fmt.Sprint("first", i))
 	}
-	k.countLocked("0")
-	expect.Equal(t, "keys", len(k.counts), counted)
-	expect.Equal(t, "of the first", k.counts["0"], 2)
-	k.counts = make(map[string]int)
+	const often = 100
+	for i := range often {
+		k.counts.countLocked("often")
+		k.counts.countLocked(fmt.Sprint("later", i))
+	}
+	expect.Equal(t, "at most so many keys", len(k.counts.of) <= counted, true)
+	seen := k.counts.seenLocked(1)
+	expect.Equal(t, "the hottest", ranked(seen, 1)[0], "often")
+	if n := seen["often"]; n < often-1 || n > often {
+		t.Errorf("it was seen %d times", n)
+	}
+}
+
+func TestKeysThatAreTooLongAreNotCounted(t *testing.T) {
+	t.Parallel()
+	k := newKeys(t, 10)
 	for range 1000 {
 		k.Note(strings.Repeat("k", longest+1))
 	}
-	expect.Equal(t, "keys that are too long", len(k.counts), 0)
+	expect.Equal(t, "keys", len(k.counts.of), 0)
 }

@@ -2,7 +2,6 @@ package invalidate
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,9 +15,6 @@ const (
 	firstReplayPause = 100 * time.Millisecond
 	maxReplayPause   = 2 * time.Second
 )
-
-// ErrPending is why a key is not read: an Invalidate of it has not reached Redis yet.
-var ErrPending = errors.New("an invalidation is still to be sent")
 
 // Pending are the invalidations that failed. They are sent again in the background until they succeed, and their keys are not
 // read from Redis until then.

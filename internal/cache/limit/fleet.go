@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/lock/locker"
@@ -19,21 +20,14 @@ const (
 	// it.
 	MaxHandOns = 8
 
-	// mostLate is how often a request is sent again whose permit was over when it came.
+	// mostLate is how often a request is sent again whose permit was over when it came: to a process that had stood still.
 	mostLate = 3
-
-	// keepIdle is how long an instance keeps a permit that it has no load for.
-	keepIdle = 5 * time.Millisecond
-
-	// keepSlow is that while Redis is so slow that asking for one takes longer than a load.
-	keepSlow = time.Second
 )
 
-// Fleet hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's lifecycle.
-// Loads that find none at hand wait in the instance. While the fleet has free permits, the instance asks for one for
-// each of them; otherwise it queues for one for every MaxHandOns. A load that ends passes its permit to a waiting one:
-// in turn to the oldest, and to that with the most callers (package slots). So a busy instance asks the semaphore once
-// for several loads, and an instance where nothing waits has no permits.
+// Fleet hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's semaphore. Loads that find none at hand wait
+// in the instance. While the fleet has free permits, the instance asks for one for each of them; otherwise it queues for one for every MaxHandOns. A
+// load that ends passes its permit to a waiting one: in turn to the oldest, and to that with the most callers (package slots). So a busy instance asks
+// the semaphore once for several loads, and an instance where nothing waits has no permits.
 //
 // A load asks for its permit when it has its slot and the lease of its key. So others that want the same key wait for
 // the one with the lease, and need no permits; and a load that waits for a slot of its instance keeps no permit from
@@ -42,28 +36,34 @@ const (
 // When Redis does not answer, loads get empty permits: MaxLoads alone limits them.
 type Fleet struct {
 	Config
-	local *slots.Slots // rights to a permit at hand
+	local *slots.Slots // rights to what is at hand or, while Redis does not answer, to an empty permit
 
 	ctx  context.Context //nolint:containedctx // of those who ask; ended by Close
 	stop context.CancelFunc
 
+	asking  atomic.Bool  // a load asks whether there is one to spare
+	waiting atomic.Int64 // loads
+	kept    atomic.Int64 // permits that the instance has, at hand or in use
+
 	mu      sync.Mutex
-	hand    []*permit // those at hand: at least as many as there are rights
-	kept    int       // permits that the instance has, at hand or in use
-	asks    map[*context.CancelFunc]struct{}
-	waiting int       // loads that wait
-	scarce  bool      // the fleet had none to spare, and some loads have waited ever since
-	asking  bool      // a load asks whether there is one to spare
+	hand    []*permit
+	crowd   *crowd    // those who wait, or will
 	tidying bool      // what nobody uses is about to be given back
 	open    time.Time // until then loads need no permits
 }
 
-// permit is one of the fleet's, or stands in for one while Redis does not answer.
-type permit struct {
-	lease   *locker.Lease // nil: it stands in for one
-	uses    int           // loads that have used it
-	gone    bool          // it counts no more; guarded by the mutex of Fleet
-	unwatch func() bool   // ends the wait for its loss
+// crowd is the loads that wait until none does. It is guarded by the mutex of Fleet.
+type crowd struct {
+	ctx    context.Context //nolint:containedctx // of those who ask for it
+	end    context.CancelFunc
+	asks   int  // requests under way
+	scarce bool // the fleet had none to spare
+}
+
+func newCrowd(ctx context.Context) *crowd {
+	c := new(crowd)
+	c.ctx, c.end = context.WithCancel(ctx)
+	return c
 }
 
 // newFleet returns nil if FleetLoads is off.
@@ -71,8 +71,9 @@ func newFleet(cfg Config) *Fleet {
 	if cfg.Permits == nil {
 		return nil
 	}
-	f := &Fleet{Config: cfg, local: slots.New(0), asks: make(map[*context.CancelFunc]struct{})}
+	f := &Fleet{Config: cfg, local: slots.New(0)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
+	f.crowd = newCrowd(f.ctx)
 	return f
 }
 
@@ -92,28 +93,20 @@ func (f *Fleet) try() *permit {
 // ask returns a permit that is at hand, or one of the fleet's if that has one to spare and nobody here waits or asks
 // already; or nil.
 func (f *Fleet) ask(ctx context.Context) *permit {
-	if p := f.try(); p != nil || !f.mayAsk() {
+	p := f.try()
+	if p != nil || f.waiting.Load() > 0 || f.kept.Load() >= int64(f.Permits.Permits) || !f.asking.CompareAndSwap(false, true) {
 		return p
 	}
+	defer f.asking.Store(false)
 	lease, err := f.Permits.TryLock(ctx, FleetName)
-	f.mu.Lock()
-	f.asking = false
-	f.mu.Unlock()
 	switch {
 	case err == nil:
 		return f.keep(lease)
-	case ctx.Err() == nil && !errors.Is(err, lifecycle.ErrNotAcquired) && !errors.Is(err, lifecycle.ErrLeaseLost) && !errors.Is(err, lifecycle.ErrLockClosed):
-		return f.pass(err)
+	case isUnanswered(ctx, err) && !errors.Is(err, lifecycle.ErrLeaseLost):
+		f.pass(err)
+		return new(permit)
 	}
 	return nil
-}
-
-func (f *Fleet) mayAsk() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	may := !f.asking && f.waiting == 0 && f.kept < f.FleetLoads
-	f.asking = f.asking || may
-	return may
 }
 
 // take waits for a permit. It returns nil when the context has ended.
@@ -121,48 +114,37 @@ func (f *Fleet) take(ctx context.Context, callers func() int) *permit {
 	if p := f.try(); p != nil {
 		return p
 	}
-	f.Journal.FleetLoads.Waits("fleet_loads", f.FleetLoads)
+	f.Journal.FleetLoads.Waits("fleet_loads", f.Permits.Permits)
 	defer f.Journal.FleetLoads.Waited()
-	f.change(1)
-	defer f.change(-1)
-	for f.local.Acquire(ctx, callers) {
+	f.waiting.Add(1)
+	defer f.adjust()
+	defer f.waiting.Add(-1)
+	for {
+		f.adjust()
+		if !f.local.Acquire(ctx, callers) {
+			return nil
+		}
 		if p := f.pop(); p != nil {
 			return p
 		}
-		f.askForMore()
 	}
-	return nil
 }
 
-// change counts a load that waits, or waits no more. When none does, nobody asks.
-func (f *Fleet) change(by int) {
-	f.mu.Lock()
-	f.waiting += by
-	none := f.waiting == 0
-	if none {
-		f.scarce = false
-		for cancel := range f.asks {
-			(*cancel)()
-		}
-	}
-	f.mu.Unlock()
-	if none {
-		f.tidyLater() // a load that has left may have been given a permit
-		return
-	}
-	f.askForMore()
-}
-
-// askForMore makes the instance ask for as many permits as its loads want.
-func (f *Fleet) askForMore() {
+// adjust makes the instance ask for as many permits as its loads want. When none waits any more, its requests end.
+func (f *Fleet) adjust() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.asks) < f.wantedLocked() {
-		ctx, cancel := context.WithCancel(f.ctx)
-		f.asks[&cancel] = struct{}{}
-		if !f.Background(func() { f.request(ctx, &cancel) }) { // stop: cancel, or f.stop
-			delete(f.asks, &cancel)
-			cancel()
+	if f.waiting.Load() == 0 {
+		f.crowd.end()
+		f.crowd = newCrowd(f.ctx)
+		f.tidyLocked()
+	}
+	for c := f.crowd; c.asks < f.wantedLocked(c) && f.ctx.Err() == nil; c.asks++ {
+		ask := f.Permits.TryLock
+		if c.scarce {
+			ask = f.Permits.Lock
+		}
+		if !f.Background(func() { f.request(c, ask) }) { // stop: the crowd's end, or f.stop
 			return
 		}
 	}
@@ -170,62 +152,44 @@ func (f *Fleet) askForMore() {
 
 // wantedLocked returns how many permits the instance should ask for. One in the queue of the fleet for each load would
 // cost Redis a heartbeat each, and the first requests would give one instance all permits at once.
-func (f *Fleet) wantedLocked() int {
-	wanted := f.waiting
-	if f.scarce {
+func (f *Fleet) wantedLocked(c *crowd) int {
+	wanted := int(f.waiting.Load())
+	if c.scarce {
 		wanted = (wanted + MaxHandOns - 1) / MaxHandOns
 	}
-	return min(wanted, f.FleetLoads-f.kept)
+	return min(wanted, f.Permits.Permits-int(f.kept.Load()))
 }
 
-// request waits for a permit of the fleet. It first sees whether there is one to spare.
-func (f *Fleet) request(ctx context.Context, cancel *context.CancelFunc) {
-	defer (*cancel)()
-	var lease *locker.Lease
-	err := lifecycle.ErrNotAcquired
-	if !f.isScarce() {
-		lease, err = f.Permits.TryLock(ctx, FleetName)
+// request gets a permit of the fleet: first one to spare or, where there was none, in the queue.
+func (f *Fleet) request(c *crowd, ask func(context.Context, string) (*locker.Lease, error)) {
+	lease, err := ask(c.ctx, FleetName)
+	if errors.Is(err, lifecycle.ErrNotAcquired) && !f.isEnough(c) {
+		lease, err = f.Permits.Lock(c.ctx, FleetName)
 	}
-	if errors.Is(err, lifecycle.ErrNotAcquired) && ctx.Err() == nil {
-		if !f.mayQueue(cancel) {
-			return
-		}
-		lease, err = f.Permits.Lock(ctx, FleetName)
+	for late := 0; late < mostLate && errors.Is(err, lifecycle.ErrLeaseLost) && c.ctx.Err() == nil; late++ {
+		lease, err = f.Permits.Lock(c.ctx, FleetName)
 	}
-	for again := 0; again < mostLate && errors.Is(err, lifecycle.ErrLeaseLost) && ctx.Err() == nil; again++ {
-		lease, err = f.Permits.Lock(ctx, FleetName) // it came too late, to a process that had stood still: Redis has answered
-	}
-	f.mu.Lock()
-	delete(f.asks, cancel)
-	wanted := f.waiting > 0
-	f.mu.Unlock()
 	switch {
-	case err == nil && wanted:
-		f.put(f.keep(lease))
 	case err == nil:
-		f.giveBack(f.keep(lease))
-	case ctx.Err() == nil && !errors.Is(err, lifecycle.ErrLockClosed):
-		_ = f.pass(err)
-	case wanted:
-		f.askForMore() // it was cancelled when nobody waited, and somebody came
+		f.put(f.keep(lease))
+	case isUnanswered(c.ctx, err):
+		f.pass(err)
 	}
+	f.mu.Lock()
+	c.asks--
+	f.mu.Unlock()
+	f.adjust()
 }
 
-func (f *Fleet) isScarce() bool {
+// isEnough reports whether a request that found nothing to spare is not to queue, as enough others do.
+func (f *Fleet) isEnough(c *crowd) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.scarce
+	c.scarce = true
+	return c.asks > f.wantedLocked(c)
 }
 
-// mayQueue reports whether a request that found nothing to spare is to queue. If not, enough others do, and it counts
-// no more.
-func (f *Fleet) mayQueue(cancel *context.CancelFunc) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.scarce = f.waiting > 0
-	if enough := len(f.asks) > f.wantedLocked(); enough {
-		delete(f.asks, cancel)
-		return false
-	}
-	return true
+// isUnanswered reports whether a request for a permit failed because Redis did.
+func isUnanswered(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && !errors.Is(err, lifecycle.ErrNotAcquired) && !errors.Is(err, lifecycle.ErrLockClosed)
 }

@@ -22,9 +22,8 @@ const (
 
 // Config says what limits there are, and what they need of the Guard.
 type Config struct {
-	MaxLoads   int // 0 or less: no limit
-	FleetLoads int
-	Permits    *permits.Locker // of FleetLoads; nil: no limit
+	MaxLoads int             // 0 or less: no limit
+	Permits  *permits.Locker // FleetLoads of them; nil: no limit
 
 	Breaker    *breaker.Breaker              // of the part of the keyspace that has the permits
 	Failed     func(err error)               // reports that there are no permits, and loads run without
@@ -56,7 +55,7 @@ func (l *Loads) Waiting() (own, fleet int) {
 		own = l.own.Waiting()
 	}
 	if l.Fleet != nil {
-		fleet = l.Fleet.queued()
+		fleet = int(l.Fleet.waiting.Load())
 	}
 	return own, fleet
 }
@@ -64,7 +63,7 @@ func (l *Loads) Waiting() (own, fleet int) {
 // BreakerOpened lets loads go that wait for permits, if it was the breaker of the part that has them.
 func (l *Loads) BreakerOpened() {
 	if l.Fleet != nil && l.Fleet.Suspended() {
-		_ = l.Fleet.pass(nil)
+		l.Fleet.pass(nil)
 	}
 }
 
@@ -118,79 +117,66 @@ func (s Slot) IsOwn() bool { return s.right == ofOwn }
 // Try takes a slot if there is one. A spare one has a permit of FleetLoads, which may take a round trip: a caller that
 // waits for no slot must not wait for a permit, either.
 func (l *Loads) Try(ctx context.Context, n Need) Slot {
-	s := l.try(n)
-	if !n.Spare || l.Fleet == nil || s.right != ofOwn {
-		return s
+	if !n.Spare {
+		return l.try(n)
 	}
-	if s.permit = l.Fleet.ask(ctx); s.permit == nil {
-		l.Free(s)
-		return Slot{}
-	}
-	return s
+	return l.tryWith(n, func() *permit { return l.Fleet.ask(ctx) })
 }
 
 // AtHand is Try without a round trip: it finds only permits that the instance has.
-func (l *Loads) AtHand(n Need) Slot {
+func (l *Loads) AtHand(n Need) Slot { return l.tryWith(n, l.Fleet.try) }
+
+func (l *Loads) tryWith(n Need, find func() *permit) Slot {
 	s := l.try(n)
 	if l.Fleet == nil || s.right != ofOwn {
 		return s
 	}
-	if s.permit = l.Fleet.try(); s.permit == nil {
+	if s.permit = find(); s.permit == nil {
 		l.Free(s)
 		return Slot{}
 	}
 	return s
 }
 
-func (l *Loads) try(n Need) Slot {
+func (l *Loads) try(n Need) Slot { return l.get(n, (*slots.Slots).TryAcquire) }
+
+// Take waits for a slot, and reports whether it got one before the context ended, or before the last caller that waits
+// for a spare one left.
+func (l *Loads) Take(ctx context.Context, n Need) (s Slot, ok bool) {
+	if n.Spare && !l.nothing(n) {
+		s = l.takeSpare(ctx, n)
+	} else {
+		s = l.get(n, func(s *slots.Slots) bool { return l.acquire(ctx, s) })
+	}
+	return s, !s.IsNone()
+}
+
+// get takes first the slot of the kind: a load that waits for it must not keep the Guard's from other kinds.
+func (l *Loads) get(n Need, acquire func(*slots.Slots) bool) Slot {
 	if l.nothing(n) {
 		return Slot{right: ofOther}
 	}
 	s := Slot{right: ofOwn, kind: n.Kind}
-	if s.kind != nil && !s.kind.TryAcquire() {
+	if s.kind != nil && !acquire(s.kind) {
 		return Slot{}
 	}
-	if l.own != nil && !l.own.TryAcquire() {
+	if l.own != nil && !acquire(l.own) {
 		s.freeOfKind()
 		return Slot{}
 	}
 	return s
 }
 
-// Take waits for a slot, and reports whether it got one before the context ended, or before the last caller that waits
-// for a spare one left.
-func (l *Loads) Take(ctx context.Context, n Need) (Slot, bool) {
-	switch {
-	case l.nothing(n):
-		return Slot{right: ofOther}, true
-	case n.Spare:
-		return l.takeSpare(ctx, n)
-	}
-	// First the slot of the kind: a load that waits for it must not keep the Guard's from other kinds.
-	s := Slot{right: ofOwn, kind: n.Kind}
-	if s.kind != nil && !l.acquire(ctx, s.kind) {
-		return Slot{}, false
-	}
-	if l.own != nil && !l.acquire(ctx, l.own) {
-		s.freeOfKind()
-		return Slot{}, false
-	}
-	return s, true
-}
-
 // takeSpare tries now and again. It does not queue: a load in the queue of its Cache would keep that slot from callers
 // while it waits for one of MaxLoads.
-func (l *Loads) takeSpare(ctx context.Context, n Need) (Slot, bool) {
+func (l *Loads) takeSpare(ctx context.Context, n Need) Slot {
 	callers := flight.CallersOf(ctx)
 	for pause := shortestPause; callers() > 0; pause = min(2*pause, longestPause) {
-		if s := l.Try(ctx, n); !s.IsNone() {
-			return s, true
-		}
-		if !lifecycle.Sleep(ctx, pause/2+rand.N(pause)) {
-			return Slot{}, false
+		if s := l.Try(ctx, n); !s.IsNone() || !lifecycle.Sleep(ctx, pause/2+rand.N(pause)) {
+			return s
 		}
 	}
-	return Slot{}, false
+	return Slot{}
 }
 
 // Permit takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the

@@ -37,17 +37,15 @@ func (f *Fleet) probe() {
 	}
 }
 
-// pass lets waiting loads go without permits, and for a while new ones. It returns one more such permit.
-func (f *Fleet) pass(why error) *permit {
+// pass lets waiting loads go without permits, and for a while new ones.
+func (f *Fleet) pass(why error) {
 	if why != nil {
 		f.Failed(why)
 	}
 	f.mu.Lock()
 	f.open = time.Now().Add(withoutPermits)
-	n := f.waiting
 	f.mu.Unlock()
-	for range n {
-		f.put(new(permit))
+	for range f.waiting.Load() {
+		f.local.Release()
 	}
-	return new(permit)
 }

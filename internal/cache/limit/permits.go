@@ -7,6 +7,34 @@ import (
 	"github.com/cacheguard/go/internal/lock/locker"
 )
 
+// How long an instance keeps a permit that it has no load for; while Redis is so slow that asking for one takes longer than a load, for longer.
+const (
+	keepIdle = 5 * time.Millisecond
+	keepSlow = time.Second
+)
+
+// permit is one of the fleet's, or an empty one.
+type permit struct {
+	lease *locker.Lease // nil: it is empty
+	uses  int           // loads that have used it
+}
+
+// keep makes a permit of a lease. When that is lost, or about to be given back, the permit counts no more: a load that uses it goes on, and waiting
+// loads need another one.
+func (f *Fleet) keep(lease *locker.Lease) *permit {
+	f.kept.Add(1)
+	context.AfterFunc(lease.Context(), func() { // owner: the lease; it waits for nothing
+		f.kept.Add(-1)
+		f.adjust()
+	})
+	return &permit{lease: lease}
+}
+
+// giveBack gives a permit back to the fleet, in the background.
+func (f *Fleet) giveBack(p *permit) {
+	f.Background(func() { _ = p.lease.Unlock() }) // stop: RedisTimeout. If it fails, the lease ends; if it does not begin, Close gives it back
+}
+
 // put makes a permit available to the loads of this instance.
 func (f *Fleet) put(p *permit) {
 	f.mu.Lock()
@@ -15,16 +43,17 @@ func (f *Fleet) put(p *permit) {
 	f.local.Release()
 }
 
-// pop returns one of the permits at hand, for a right that was taken; nil: it is none any more.
-func (f *Fleet) pop() *permit {
+// pop returns one of the permits at hand, for a right that was taken, or an empty one; nil: there is none, or none any more.
+func (f *Fleet) pop() (p *permit) {
 	f.mu.Lock()
-	p := f.hand[len(f.hand)-1]
-	f.hand = f.hand[:len(f.hand)-1]
+	if last := len(f.hand) - 1; last >= 0 {
+		p, f.hand = f.hand[last], f.hand[:last]
+	}
 	f.mu.Unlock()
 	switch {
-	case p.lease == nil && !f.Suspended(): // Redis answers again
-		return nil
-	case p.lease != nil && p.lease.Context().Err() != nil:
+	case p == nil && f.Suspended():
+		return new(permit)
+	case p != nil && p.lease.Context().Err() != nil:
 		f.giveBack(p)
 		return nil
 	}
@@ -33,72 +62,28 @@ func (f *Fleet) pop() *permit {
 
 // release takes a permit back from a load that has ended.
 func (f *Fleet) release(p *permit) {
-	if p == nil || p.lease == nil {
+	if p.lease == nil {
 		return
 	}
-	p.uses++
-	f.mu.Lock()
-	waited := f.waiting > 0
-	f.mu.Unlock()
-	if waited && p.uses >= MaxHandOns || p.lease.Context().Err() != nil {
+	if p.uses++; p.uses >= MaxHandOns && f.waiting.Load() > 0 || p.lease.Context().Err() != nil {
 		f.giveBack(p)
 		return
 	}
 	f.put(p)
-	if !waited {
-		f.tidyLater()
-	}
+	f.adjust()
 }
 
-// keep makes a permit of a lease.
-func (f *Fleet) keep(lease *locker.Lease) *permit {
-	p := &permit{lease: lease}
-	f.mu.Lock()
-	f.kept++
-	p.unwatch = context.AfterFunc(lease.Context(), func() { f.isGone(p) }) // owner: the lease; it waits for nothing
-	f.mu.Unlock()
-	return p
-}
-
-// isGone marks a permit that is lost, or about to be given back, unusable. A load that uses it goes on, and waiting
-// loads need another one.
-func (f *Fleet) isGone(p *permit) {
-	f.mu.Lock()
-	if !p.gone {
-		p.gone = true
-		f.kept--
-	}
-	f.mu.Unlock()
-	f.askForMore()
-}
-
-// giveBack gives a permit back to the fleet, in the background.
-func (f *Fleet) giveBack(p *permit) {
-	p.unwatch()
-	if f.Background(func() { _ = p.lease.Unlock() }) { // stop: RedisTimeout. If it fails, the lease ends
-		f.isGone(p)
-	}
-	// Otherwise Close gives it back.
-}
-
-// tidyLater gives back, after a while, the permits at hand that nobody uses.
-func (f *Fleet) tidyLater() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.tidying {
+// tidyLocked gives back, after a while, the permits at hand that nobody uses.
+func (f *Fleet) tidyLocked() {
+	if f.tidying || len(f.hand) == 0 {
 		return
 	}
-	f.tidying = f.Background(func() { // stop: keepIdle, or f.stop
-		idle := keepIdle
-		if f.Breaker.IsSlow() {
-			idle = keepSlow
-		}
-		timer := time.NewTimer(idle)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-f.ctx.Done():
-		}
+	f.tidying = true
+	idle := keepIdle
+	if f.Breaker.IsSlow() {
+		idle = keepSlow
+	}
+	time.AfterFunc(idle, func() { // owner: the Fleet; after Close, it finds nothing to do
 		f.mu.Lock()
 		f.tidying = false
 		f.mu.Unlock()
@@ -108,11 +93,4 @@ func (f *Fleet) tidyLater() {
 			}
 		}
 	})
-}
-
-// queued is how many loads wait for a permit.
-func (f *Fleet) queued() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.waiting
 }

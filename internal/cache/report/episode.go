@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,7 @@ type episode struct {
 	logger      *slog.Logger
 	begun, over string        // what to log
 	delay       time.Duration // how long it must last to be worth a line; 0: none
+	costs       []cost        // what to log at the end
 
 	mu     sync.Mutex
 	closed bool
@@ -27,6 +29,13 @@ type episode struct {
 	more   int         // that began since, and were not
 	timer  *time.Timer // logs the beginning; owner: the episode; stop: end, close
 	args   []any       // for the beginning
+}
+
+// cost is what a trouble costs: how much a count has grown since it began.
+type cost struct {
+	name   string
+	count  *atomic.Int64
+	before int64
 }
 
 // rename changes the lines that are logged from the next trouble on.
@@ -48,6 +57,9 @@ func (e *episode) begin(args ...any) {
 	}
 	now := time.Now()
 	e.since, e.args = now, args
+	for i := range e.costs {
+		e.costs[i].before = e.costs[i].count.Load()
+	}
 	wait := e.delay
 	if quiet := now.Sub(e.last); quiet < logEvery {
 		wait = max(wait, min(flapping<<min(e.again, 4), logEvery-quiet))
@@ -85,8 +97,8 @@ func (e *episode) logLocked() {
 	e.logger.Log(context.Background(), slog.LevelWarn, "cacheguard: "+e.begun, args...)
 }
 
-// end notes that the trouble is over. Cost returns what to log with it.
-func (e *episode) end(cost func() []any) {
+// end notes that the trouble is over. The arguments are logged after what it cost.
+func (e *episode) end(args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed || e.since.IsZero() {
@@ -97,11 +109,11 @@ func (e *episode) end(cost func() []any) {
 		e.timer = nil
 	}
 	if e.logged {
-		args := []any{"lasted", time.Since(e.since).Round(time.Millisecond).String()}
-		if cost != nil {
-			args = append(args, cost()...)
+		attrs := []any{"lasted", time.Since(e.since).Round(time.Millisecond).String()}
+		for _, c := range e.costs {
+			attrs = append(attrs, c.name, c.count.Load()-c.before)
 		}
-		e.logger.Log(context.Background(), slog.LevelInfo, "cacheguard: "+e.over, args...)
+		e.logger.Log(context.Background(), slog.LevelInfo, "cacheguard: "+e.over, append(attrs, args...)...)
 	} else {
 		e.more++
 	}

@@ -3,89 +3,69 @@ package report
 import (
 	"context"
 	"log/slog"
-	"time"
+	"sync/atomic"
 )
 
-// Takeover notes that a lease was taken over.
-func (j *Journal) Takeover(key string) {
-	j.warn(context.Background(), &j.taken, "lease taken over from an instance that did not renew it", key)
+// What has happened, as the Logger gets it; most of it to a key.
+type What string
+
+// The events.
+const (
+	Takeover     What = "lease taken over from an instance that did not renew it"
+	LeaseLost    What = "lease lost by a load that still runs"
+	Rejected     What = "load may not store its value" // not logged
+	Damaged      What = "entry cannot be decoded, it is loaded anew"
+	Unstorable   What = "value cannot be stored"
+	Uncompressed What = "value is stored without compression"
+	Altered      What = "value does not come back from its Codec as it was: callers get different values"
+	AlteredAgain What = "the same, which is no news" // not logged
+	Unrefreshed  What = "background load failed"     // no caller sees the error
+	Outdated     What = "cached value is not that of the source, a write did not invalidate it"
+	Panicked     What = "loader panicked"
+	Slow         What = "slow load"
+	StillRuns    What = "slow load, it still runs"
+	Stepped      What = "clock of redis stepped, or another server answers"
+	Dropped      What = "local tier dropped, messages may have been missed"
+	Forgotten    What = "all entries are invalid or gone: redis lost its data, or evicted their epoch, or another instance called InvalidateAll"
+)
+
+// happened is how often an event did, and when it was logged.
+type happened struct {
+	Throttle
+
+	times atomic.Uint64
 }
 
-// LeaseLost notes that a load lost its lease.
-func (j *Journal) LeaseLost(key string) {
-	j.warn(context.Background(), &j.lost, "lease lost by a load that still runs", key)
-}
-
-// Damaged notes that Redis has something that is no entry.
-func (j *Journal) Damaged(key string, err error) {
-	j.warn(context.Background(), &j.damaged, "entry cannot be decoded, it is loaded anew", key, "error", err)
-}
-
-// Unstorable notes that a value cannot be stored. The attributes say why.
-func (j *Journal) Unstorable(ctx context.Context, key string, attrs ...any) {
-	j.warn(ctx, &j.unstored, "value cannot be stored", key, attrs...)
-}
-
-// Altered notes that a value comes back from its Codec otherwise than it was, and says so if that is news.
-func (j *Journal) Altered(ctx context.Context, isNews bool, key string, attrs ...any) {
-	j.AlteredValues.Add(1)
-	if isNews {
-		j.warn(ctx, &j.altered, "value does not come back from its Codec as it was: callers get different values", key, attrs...)
+func (j *Journal) event(what What) *happened {
+	e, known := j.events.Load(what)
+	if !known {
+		e, _ = j.events.LoadOrStore(what, new(happened))
 	}
+	return e.(*happened) //nolint:forcetypeassert // nothing else is stored
 }
 
-// Uncompressed notes that a value is stored as it is.
-func (j *Journal) Uncompressed(ctx context.Context, key string, err error) {
-	j.unstored.Log(ctx, j.cfg.Logger, slog.LevelError, "value is stored without compression", key, "error", err)
-}
-
-// Unrefreshed notes that a background load failed, whose error no caller sees. The attributes say why.
-func (j *Journal) Unrefreshed(ctx context.Context, key string, attrs ...any) {
-	j.FailedRefreshes.Add(1)
-	j.warn(ctx, &j.unrefreshed, "background load failed", key, attrs...)
-}
-
-// Outdated notes that the cache has another value than the source, and keeps it.
-func (j *Journal) Outdated(key string) {
-	j.warn(context.Background(), &j.outdated, "cached value is not that of the source, a write did not invalidate it", key)
-}
-
-// Panicked notes that a loader panicked.
-func (j *Journal) Panicked(ctx context.Context, key string, stack []byte) {
-	j.panicked.Log(ctx, j.cfg.Logger, slog.LevelError, "loader panicked", key, "stack", string(stack))
-}
-
-// Loaded notes how long a load took, if that was long.
-func (j *Journal) Loaded(key string, took time.Duration, err error) {
-	if limit := j.cfg.SlowLoad; limit > 0 && took >= limit {
-		j.warn(context.Background(), &j.slow, "slow load", key, "took", took.Round(time.Millisecond).String(), "error", err)
+// Tell tells the Logger and Stats of an event, with an error, if there is one. The attributes say more.
+func (j *Journal) Tell(ctx context.Context, what What, key string, err error, attrs ...any) {
+	e, level := j.event(what), slog.LevelWarn
+	e.times.Add(1)
+	if err != nil {
+		attrs = append(attrs, "error", err)
 	}
-}
-
-// StillRuns notes that a load has taken SlowLoad and goes on.
-func (j *Journal) StillRuns(key string) {
-	j.warn(context.Background(), &j.still, "slow load, it still runs", key, "after", j.cfg.SlowLoad.String())
-}
-
-// Stepped notes that a server's clock has stepped by that much.
-func (j *Journal) Stepped(key string, by time.Duration) {
-	j.warn(context.Background(), &j.step, "clock of redis stepped, or another server answers", key, "by", by.Round(time.Millisecond).String())
-}
-
-// Dropped notes that the local tier was emptied of that many entries. It does not hold up the subscription.
-func (j *Journal) Dropped(entries int) {
-	if entries > 0 {
-		j.cfg.Background(func() { // stop: the Logger's
-			j.voided.Log(context.Background(), j.cfg.Logger, slog.LevelInfo,
-				"local tier dropped, messages may have been missed", "", "entries", entries)
-		})
+	log := func() { e.Log(ctx, j.cfg.Logger, level, string(what), key, attrs...) }
+	switch what {
+	case Rejected, AlteredAgain:
+		return
+	case Uncompressed, Panicked:
+		level = slog.LevelError
+	case Dropped:
+		level = slog.LevelInfo
 	}
+	if what == Dropped || what == Forgotten { // which must hold up neither the subscription nor a Get
+		j.cfg.Background(log) // stop: the Logger's
+		return
+	}
+	log()
 }
 
-// Forgotten notes that the epoch of all entries was removed, and not by this Guard. It does not hold up a Get.
-func (j *Journal) Forgotten() {
-	j.cfg.Background(func() { // stop: the Logger's
-		j.warn(context.Background(), &j.gone,
-			"all entries are invalid or gone: redis lost its data, or evicted their epoch, or another instance called InvalidateAll", "")
-	})
-}
+// Times is how often an event happened.
+func (j *Journal) Times(what What) uint64 { return j.event(what).times.Load() }

@@ -25,7 +25,6 @@ const (
 // Config is what a Journal needs of its Guard.
 type Config struct {
 	Logger     *slog.Logger
-	SlowLoad   time.Duration
 	Pending    func() int                  // how many invalidations are pending
 	Background func(f func()) (begun bool) // runs f as a task of the Guard
 }
@@ -38,30 +37,22 @@ type Journal struct {
 
 	Tags, Keys Known // what loads have had; a key that a Cache has counts as had
 
-	FailedRefreshes atomic.Uint64 // loads in the background
-	AlteredValues   atomic.Uint64 // that come back from their Codec otherwise
-
 	cfg                           Config
 	outage, pending, deaf, bypass episode
 	late                          episode
 
-	taken, lost, slow, still, damaged, voided, step, gone, failing, unstored, unrefreshed, outdated, panicked, altered Throttle
+	events  sync.Map // of What to *happened
+	failing Throttle
 
 	cuts       atomic.Int64 // breakers that are open
 	failed     atomic.Int64 // requests to Redis that failed or were not made, so far
 	without    atomic.Int64 // loads without the cache, ever
 	pendingMax atomic.Int64 // the most keys since some are
-	costs      costCounts   // at the beginning of what goes on
+	hedged     atomic.Int64 // loads beside Redis, ever
 
 	refused atomic.Pointer[refusal] // the last one
 
 	counting sync.Mutex // one goroutine at a time counts what is pending: an old count must not end what has begun since
-}
-
-// costCounts are the counts at the beginning of an outage or a bypass.
-type costCounts struct {
-	failed, without, bypassed atomic.Int64
-	hedged                    atomic.Uint64
 }
 
 // refusal is an error that Redis answered with.
@@ -77,43 +68,30 @@ func (j *Journal) Open(cfg Config) {
 		*episode
 		begun, over string
 		delay       time.Duration
+		costs       []cost
 	}{
-		{&j.outage, "redis unavailable, each instance loads for itself", "redis available again", 0},
-		{&j.late, "redis is slow, calls load beside it", "redis is quick again", 0},
-		{&j.pending, "invalidations owed, redis could not be told", "owed invalidations sent", 0},
-		{&j.deaf, "cannot subscribe, waiting calls poll", "subscription established", outOfTouch},
-		{&j.bypass, "cache bypassed", "cache used again", 0},
-		{&j.MaxLoads.episode, "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor},
-		{&j.FleetLoads.episode, "loads wait for FleetLoads", "no load waits for FleetLoads", saturatedFor},
+		{&j.outage, "redis unavailable, each instance loads for itself", "redis available again", 0, []cost{
+			{name: "requests_failed", count: &j.failed}, {name: "loads_without_redis", count: &j.without},
+		}},
+		{&j.late, "redis is slow, calls load beside it", "redis is quick again", 0, []cost{{name: "loads_beside_redis", count: &j.hedged}}},
+		{&j.pending, "invalidations owed, redis could not be told", "owed invalidations sent", 0, nil},
+		{&j.deaf, "cannot subscribe, waiting calls poll", "subscription established", outOfTouch, nil},
+		{&j.bypass, "cache bypassed", "cache used again", 0, []cost{{name: "loads", count: &j.without}}},
+		{&j.MaxLoads.episode, "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor, []cost{{name: "loads_that_waited", count: &j.MaxLoads.queued}}},
+		{&j.FleetLoads.episode, "loads wait for FleetLoads", "no load waits for FleetLoads", saturatedFor, []cost{{name: "loads_that_waited", count: &j.FleetLoads.queued}}},
 	} {
-		e.logger, e.episode.begun, e.episode.over, e.episode.delay = cfg.Logger, e.begun, e.over, e.delay
+		e.logger, e.episode.begun, e.episode.over, e.episode.delay, e.episode.costs = cfg.Logger, e.begun, e.over, e.delay, e.costs
 	}
-}
-
-func (j *Journal) warn(ctx context.Context, kind *Throttle, what, key string, args ...any) {
-	kind.Log(ctx, j.cfg.Logger, slog.LevelWarn, what, key, args...)
 }
 
 // Breaker notes that one has opened or closed. On a cluster the outage is over when all are closed.
 func (j *Journal) Breaker(open bool) {
 	if open {
-		if j.cuts.Add(1) == 1 {
-			j.costs.failed.Store(j.failed.Load())
-			j.costs.without.Store(j.without.Load())
-		}
+		j.cuts.Add(1)
 		j.outage.begin()
-		return
+	} else if j.cuts.Add(-1) == 0 {
+		j.outage.end("keys_owed", j.cfg.Pending())
 	}
-	if j.cuts.Add(-1) > 0 {
-		return
-	}
-	j.outage.end(func() []any {
-		return []any{
-			"requests_failed", j.failed.Load() - j.costs.failed.Load(),
-			"loads_without_redis", j.without.Load() - j.costs.without.Load(),
-			"keys_owed", j.cfg.Pending(),
-		}
-	})
 }
 
 // Slowness is what goes on when Redis becomes slow, or is so no more.
@@ -124,12 +102,10 @@ type Slowness struct {
 
 // Slow notes that another part of the keyspace is slow, or one is no more: so many are.
 func (j *Journal) Slow(parts int64, s Slowness) {
+	j.hedged.Store(int64(s.Hedged))
 	if parts == 0 {
-		j.late.end(func() []any { return []any{"loads_beside_redis", s.Hedged - j.costs.hedged.Load()} })
+		j.late.end()
 		return
-	}
-	if !j.late.on() {
-		j.costs.hedged.Store(s.Hedged)
 	}
 	j.late.begin("redis", s.Redis.Round(time.Millisecond).String(), "loads", s.Loads.Round(time.Millisecond).String(), "parts", parts)
 }
@@ -144,7 +120,7 @@ func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
 		j.refused.Store(&refusal{time.Now(), op + ": " + answer})
 	}
 	if !j.outage.on() { // which is logged
-		j.warn(context.Background(), &j.failing, "redis failed", key, "op", op, "error", err)
+		j.failing.Log(context.Background(), j.cfg.Logger, slog.LevelWarn, "redis failed", key, "op", op, "error", err)
 	}
 	return true
 }
@@ -171,7 +147,7 @@ func (j *Journal) PendingChanged(key string) {
 		return
 	}
 	most := j.pendingMax.Swap(0)
-	j.pending.end(func() []any { return []any{"keys", most} })
+	j.pending.end("keys", most)
 }
 
 // PendingFor is since when invalidations are pending; 0: none is.
@@ -181,7 +157,7 @@ func (j *Journal) PendingFor() time.Duration { return j.pending.lasting() }
 func (j *Journal) Subscribed(live bool, why error) {
 	switch {
 	case live:
-		j.deaf.end(nil)
+		j.deaf.end()
 		j.deaf.rename("subscription lost, waiting calls poll", "subscription back")
 	case why != nil:
 		j.deaf.begin("error", why)
@@ -192,16 +168,12 @@ func (j *Journal) Subscribed(live bool, why error) {
 
 // Bypass notes whether the cache is bypassed, and until when; zero: until it is turned on again.
 func (j *Journal) Bypass(on bool, until time.Time) {
-	if !on {
-		j.bypass.end(func() []any { return []any{"loads", j.without.Load() - j.costs.bypassed.Load()} })
-		return
-	}
-	if !j.bypass.on() {
-		j.costs.bypassed.Store(j.without.Load())
-	}
-	if until.IsZero() {
+	switch {
+	case !on:
+		j.bypass.end()
+	case until.IsZero():
 		j.bypass.begin("where", "this instance")
-	} else {
+	default:
 		j.bypass.begin("where", "all instances", "until", until.Round(time.Second))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +52,7 @@ func TestATroubleThatComesAndGoesIsLoggedOnceInTenSeconds(t *testing.T) {
 		for range 50 {
 			e.begin()
 			time.Sleep(50 * time.Millisecond)
-			e.end(nil)
+			e.end()
 			time.Sleep(50 * time.Millisecond)
 		}
 		expect.Equal(t, "begun", lines(text(), "trouble"), 1)
@@ -61,7 +62,7 @@ func TestATroubleThatComesAndGoesIsLoggedOnceInTenSeconds(t *testing.T) {
 		expect.Equal(t, "too short", lines(text(), "trouble"), 1)
 		time.Sleep(9*time.Second + 1)
 		expect.Equal(t, "one that goes on, after a second", lines(text(), `trouble" key=k for=1s more=49`), 1)
-		e.end(func() []any { return []any{"cost", 7} })
+		e.end("cost", 7)
 		if !strings.Contains(text(), "more=49") || !strings.Contains(text(), "lasted=10s cost=7") || !strings.Contains(text(), "key=k") {
 			t.Error(text())
 		}
@@ -77,7 +78,7 @@ func TestATroubleThatComesBackAgainAndAgainIsAHandfulOfLines(t *testing.T) {
 		for time.Since(began) < time.Minute {
 			e.begin()
 			time.Sleep(1500 * time.Millisecond)
-			e.end(nil)
+			e.end()
 			time.Sleep(500 * time.Millisecond)
 		}
 		if n := lines(text(), "trouble"); n < 6 || n > 9 {
@@ -90,14 +91,14 @@ func TestDurationsInAJSONLogAreText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		var j Journal
-		j.Open(Config{Logger: slog.New(slog.NewJSONHandler(&log, nil)), SlowLoad: 2 * time.Second, Pending: func() int { return 0 }})
+		j.Open(Config{Logger: slog.New(slog.NewJSONHandler(&log, nil)), Pending: func() int { return 0 }})
 		defer j.Close()
 		j.Breaker(true)
 		time.Sleep(90 * time.Second)
 		j.Breaker(false)
-		j.Loaded("k", 3*time.Second, nil)
-		j.StillRuns("k")
-		j.Stepped("k", time.Minute)
+		j.Tell(t.Context(), Slow, "k", nil, "took", 3*time.Second)
+		j.Tell(t.Context(), StillRuns, "k", nil, "after", 2*time.Second)
+		j.Tell(t.Context(), Stepped, "k", nil, "by", time.Minute)
 		for _, want := range []string{`"lasted":"1m30s"`, `"took":"3s"`, `"after":"2s"`, `"by":"1m0s"`} {
 			expect.Equal(t, want, strings.Count(log.String(), want), 1)
 		}
@@ -110,14 +111,14 @@ func TestATroubleThatIsShortIsNotWorthALine(t *testing.T) {
 		e := episode{logger: logger, begun: "trouble", over: "all well", delay: time.Second}
 		e.begin()
 		time.Sleep(time.Second - 1)
-		e.end(nil)
+		e.end()
 		time.Sleep(time.Minute)
 		expect.Equal(t, "log", text(), "")
 		e.begin()
 		e.begin()
 		time.Sleep(2 * time.Second)
-		e.end(nil)
-		e.end(nil)
+		e.end()
+		e.end()
 		expect.Equal(t, "lines", strings.Count(text(), "\n"), 2)
 		e.begin()
 		e.close()
@@ -151,7 +152,7 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 		logger, text := logged()
 		pending := 0
 		var j Journal
-		j.Open(Config{Logger: logger, SlowLoad: time.Second, Pending: func() int { return pending }})
+		j.Open(Config{Logger: logger, Pending: func() int { return pending }})
 		defer j.Close()
 		frozen := errors.New("i/o timeout")
 		j.Breaker(true)
@@ -169,7 +170,7 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 				j.RedisFailed("get", "price:1", frozen)
 				j.LoadsWithout()
 				j.PendingChanged("price:1")
-				j.Loaded("price:1", time.Minute, nil) // the database suffers
+				j.Tell(t.Context(), Slow, "price:1", nil, "took", time.Minute) // the database suffers
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -194,4 +195,41 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 			t.Log(text())
 		}
 	})
+}
+
+func TestEachEventIsCountedAndLoggedAsLoudAsItIs(t *testing.T) {
+	t.Parallel()
+	logger, text := logged()
+	var j Journal
+	j.Open(Config{Logger: logger, Pending: func() int { return 0 }, Background: func(f func()) bool { f(); return true }})
+	defer j.Close()
+	for what, want := range map[What]string{
+		Takeover: "WARN", LeaseLost: "WARN", Rejected: "", Damaged: "WARN", Unstorable: "WARN", Uncompressed: "ERROR", Altered: "WARN", AlteredAgain: "",
+		Unrefreshed: "WARN", Outdated: "WARN", Panicked: "ERROR", Slow: "WARN", StillRuns: "WARN", Stepped: "WARN", Dropped: "INFO", Forgotten: "WARN",
+	} {
+		j.Tell(t.Context(), what, string(what[:1]), errors.New("why"), "attr", 7)
+		j.Tell(t.Context(), what, string(what[:1]), nil)
+		expect.Equal(t, string(what)+": times", j.Times(what), 2)
+		logged := 0
+		if want != "" {
+			logged = 1
+		}
+		line := "level=" + want + ` msg="cacheguard: ` + string(what) + `" key=` + string(what[:1]) + " attr=7 error=why\n"
+		expect.Equal(t, string(what)+": as logged", lines(text(), line), logged)
+		expect.Equal(t, string(what)+": logged", lines(text(), `cacheguard: `+string(what)+`"`), logged)
+	}
+}
+
+func TestTheEndOfATroubleSaysWhatItCost(t *testing.T) {
+	t.Parallel()
+	logger, text := logged()
+	var count atomic.Int64
+	e := episode{logger: logger, begun: "trouble", over: "all well", costs: []cost{{name: "failed", count: &count}}}
+	count.Add(5) // before
+	e.begin()
+	count.Add(3)
+	e.begin() // it goes on
+	count.Add(4)
+	e.end("left", 1)
+	expect.Equal(t, "what it cost, and what is left", lines(text(), " failed=7 left=1\n"), 1)
 }

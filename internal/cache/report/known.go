@@ -24,7 +24,7 @@ func KindOf(name string) string {
 	return name[:min(len(name), longestKind)]
 }
 
-// Known knows which kinds of names, of tags or of keys, the loads of a Guard have had, and counts those that are invalidated and that none of them had:
+// Known knows which kinds of names, of tags or of keys, the loads of a Guard have had, and counts names that are invalidated and that none of them had:
 // nobody notices a typing error otherwise, as an invalidation of nothing succeeds. It judges once there was a load, and forgets what it has counted when
 // a load has the kind after all. The zero Known is ready.
 type Known struct {
@@ -93,7 +93,7 @@ func (k *Known) count(kind string) {
 	k.unknown[kind]++
 }
 
-// Kinds are those that loads have had, in byte order; nil: they are not known.
+// Kinds are what loads have had, in byte order; nil: they are not known.
 func (k *Known) Kinds() []string {
 	had := k.had.Load()
 	if had == nil || k.full.Load() {

@@ -1,27 +1,28 @@
 package report
 
 import (
+	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/cache/hottest"
 	"github.com/cacheguard/go/internal/run/clock"
 	"github.com/cacheguard/go/internal/run/observe"
 )
 
-// hottest is how many hot keys package admin shows.
-const hottest = 16
+// mostShown is how many hot keys package admin shows.
+const mostShown = 16
 
 // Observer counts for package admin. A Guard has one once that has asked; before, a hit only loads a pointer. The methods of a nil
 // Observer do nothing.
 type Observer struct {
 	Loads  observe.Loads
 	Others observe.Tally // of keys of no Cache
-	hot    *tier.HotKeys
+	hot    *hottest.Ranking
 }
 
 // Observe returns the Observer, and makes it if there is none.
 func (j *Journal) Observe() *Observer {
-	j.Observer.CompareAndSwap(nil, &Observer{hot: tier.NewHotKeys(hottest, clock.Clock{})})
+	j.Observer.CompareAndSwap(nil, &Observer{hot: hottest.NewRanking(mostShown, clock.Clock{})})
 	return j.Observer.Load()
 }
 
@@ -31,7 +32,7 @@ func (o *Observer) Hot() []observe.HotKey { return o.hot.Top() }
 // Answered counts an answer.
 func (o *Observer) Answered(t *observe.Tally, key string, word int) {
 	t.Answers.Add(word)
-	o.hot.Note(key)
+	o.hot.NoteShort(key)
 }
 
 // LoadBegins notes that a loader begins to run, for LoadEnds; nil: nobody looks.
@@ -55,5 +56,13 @@ func (o *Observer) Loaded(t *observe.Tally, took time.Duration, failed bool) {
 	t.Nanos.Add(uint64(max(took, 0)))
 	if failed {
 		t.Failed.Add(1)
+	}
+}
+
+// Happened counts an event, if it is shown of each Cache.
+func (o *Observer) Happened(t *observe.Tally, what What) {
+	shown := map[What]*atomic.Uint64{Takeover: &t.Takeovers, LeaseLost: &t.LeasesLost, Damaged: &t.Damaged, Unstorable: &t.Unstorable}
+	if n := shown[what]; n != nil {
+		n.Add(1)
 	}
 }

@@ -1,26 +1,26 @@
 package report
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Saturation logs how long loads wait for a limit, and how many had to.
 type Saturation struct {
 	episode
 
-	counting sync.Mutex // waits begin and end one at a time, so that each counts for one episode
-	queued   int64      // loads that had to wait, ever
-	before   int64      // when the episode began
-	waiting  int        // that do so now
+	queued   atomic.Int64 // loads that had to wait, ever
+	counting sync.Mutex   // waits begin and end one at a time, so that each counts for one episode
+	waiting  int          // that do so now
 }
 
 // Waits notes that a load has to wait. It is followed by one Waited.
 func (s *Saturation) Waits(args ...any) {
 	s.counting.Lock()
 	defer s.counting.Unlock()
-	if s.waiting++; s.waiting == 1 {
-		s.before = s.queued
-	}
-	s.queued++
+	s.waiting++
 	s.begin(args...)
+	s.queued.Add(1)
 }
 
 // Waited notes that a load waits no more.
@@ -28,6 +28,6 @@ func (s *Saturation) Waited() {
 	s.counting.Lock()
 	defer s.counting.Unlock()
 	if s.waiting--; s.waiting == 0 {
-		s.end(func() []any { return []any{"loads_that_waited", s.queued - s.before} })
+		s.end()
 	}
 }

@@ -16,14 +16,17 @@ type Throttle struct {
 	held atomic.Int64 // how many were not, since then
 }
 
-// Durations are logged as text, because a JSON log has them in nanoseconds otherwise.
-
-// Log logs what happened to the key, if there is one.
+// Log logs what happened to the key, if there is one. Durations are logged as text, because a JSON log has them in nanoseconds otherwise.
 func (t *Throttle) Log(ctx context.Context, logger *slog.Logger, level slog.Level, what, key string, args ...any) {
 	now, last := time.Now().UnixNano(), t.last.Load()
 	if last != 0 && now-last < int64(logEvery) || !t.last.CompareAndSwap(last, now) {
 		t.held.Add(1)
 		return
+	}
+	for i, arg := range args {
+		if d, is := arg.(time.Duration); is {
+			args[i] = d.Round(time.Millisecond).String()
+		}
 	}
 	if key != "" {
 		args = append([]any{"key", key}, args...)

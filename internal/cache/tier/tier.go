@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cacheguard/go/internal/cache/hottest"
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/clock"
 )
@@ -30,7 +31,7 @@ type Tier struct {
 	echo       func(key string) *wake.Echo // nil: there is none
 	clock      clock.Clock
 	cache      store
-	hot        *hotKeys // nil: every key is kept
+	hot        *hottest.Ranking // nil: every key is kept
 	feed       feed
 	live       func() bool // whether notices arrive
 	seed       maphash.Seed
@@ -92,7 +93,7 @@ func New(l Limits, live func() bool) (*Tier, error) {
 	}
 	t.feed.lost = t.Void
 	if l.HotKeys > 0 {
-		t.hot = newHotKeys(l.HotKeys, l.Clock)
+		t.hot = hottest.NewRanking(l.HotKeys, l.Clock)
 	}
 	return t, nil
 }
@@ -100,7 +101,7 @@ func New(l Limits, live func() bool) (*Tier, error) {
 // Get returns what is kept for the key, and may be served as fresh; nil if there is nothing.
 func (t *Tier) Get(key string) *Item {
 	if t.hot != nil {
-		t.hot.note(key)
+		t.hot.Note(key)
 	}
 	i, found := t.cache.GetIfPresent(key)
 	if !found || !t.serves(i) {
@@ -175,7 +176,7 @@ func (t *Tier) Mark(key string) Mark {
 // anything else for usable, and for the TTL at most, from the mark on. It is dropped with any of the names it was made under. The item, which is
 // new, is what Get will return.
 func (t *Tier) Keep(key string, m Mark, i *Item, value any, size int, fresh, usable time.Duration, under ...NameMark) {
-	if !m.live || t.hot != nil && !t.hot.has(key) {
+	if !m.live || t.hot != nil && !t.hot.Has(key) {
 		return
 	}
 	i.Value, i.bytes, i.generation, i.under, i.echo = value, size, m.generation, under, t.echoOf(key)

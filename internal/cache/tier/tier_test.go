@@ -160,7 +160,7 @@ func TestOnlyHotKeysAreKeptIfSoWanted(t *testing.T) {
 		tier.set("hot0", "v")
 		expect(t, tier.Get("hot0"), nil)
 		ask()
-		time.Sleep(rankEvery + time.Millisecond)
+		time.Sleep(time.Second + time.Millisecond)
 		ask()
 		tier.set("hot0", "v")
 		tier.set("hot1", "v")
@@ -169,16 +169,13 @@ func TestOnlyHotKeysAreKeptIfSoWanted(t *testing.T) {
 		expect(t, tier.Get("hot1"), "v")
 		expect(t, tier.Get("cold1"), nil)
 		for range 10 { // nobody asks for them any more
-			time.Sleep(rankEvery + time.Millisecond)
+			time.Sleep(time.Second + time.Millisecond)
 			for range 20_000 {
 				tier.Get("new")
 			}
 		}
-		if tier.hot.has("hot0") || !tier.hot.has("new") {
+		if tier.hot.Has("hot0") || !tier.hot.Has("new") {
 			t.Error("the past is not forgotten")
-		}
-		if n := len(tier.hot.counts); n > 2*counters || n != len(tier.hot.least) {
-			t.Errorf("%d keys are counted, by %d counters", n, len(tier.hot.least))
 		}
 	})
 }
@@ -215,14 +212,4 @@ func TestForgottenValuesDoNotFlashUp(t *testing.T) {
 	}
 	close(done)
 	readers.Wait()
-}
-
-func TestGetDoesNotWaitWhileTheHottestKeysAreDetermined(t *testing.T) {
-	t.Parallel()
-	tier, _ := newTier(t, Limits{MaxEntries: 10, HotKeys: 2})
-	tier.hot.mu.Lock()
-	defer tier.hot.mu.Unlock()
-	for range 100 * sampled {
-		tier.Get("k")
-	}
 }

@@ -13,44 +13,38 @@ import (
 // AtOnce is how many comparisons run at once. Others are left out.
 const AtOnce = 4
 
-// Verifier counts what comparisons found.
+// Verifier makes comparisons.
 type Verifier struct {
 	Delay time.Duration // before the source is read, and then before the cache is
 	Clock clock.Clock
 	Life  *lifecycle.Life // of the cache
 
-	Running                            atomic.Int64
-	Matched, Stale, Superseded, Failed atomic.Uint64
+	Running atomic.Int64
 }
 
-// Comparison is about one value.
-type Comparison struct {
-	// Source reads the source. The value is nil if there is none. Not done: it may not be read now.
-	Source func(ctx context.Context) (value any, done bool, err error)
+// Found counts what comparisons found.
+type Found struct{ Matched, Stale, Superseded, Failed atomic.Uint64 }
 
-	IsServed    func(value any) bool                    // is it the value that was served?
-	StillServed func(ctx context.Context) (bool, error) // would the cache serve it now?
+// Comparison is about one value that was served.
+type Comparison interface {
+	// Source reads the source. The value is nil if there is none. Not done: it may not be read now.
+	Source(ctx context.Context) (value any, done bool, err error)
+
+	IsServed(value any) bool                         // is it the value that was served?
+	IsStillServed(ctx context.Context) (bool, error) // would the cache serve it now?
 }
 
 // Compare compares a value, unless too many are being compared.
-func (v *Verifier) Compare(ctx context.Context, c Comparison) {
-	if v.Running.Add(1) > AtOnce {
-		v.Running.Add(-1)
-		return
-	}
-	begun := v.Life.Try(func() { // stop: the cache and Source end
-		defer v.Running.Add(-1)
-		if count := v.run(ctx, c); count != nil {
+func (v *Verifier) Compare(ctx context.Context, c Comparison, found *Found) {
+	v.Life.TryAtMost(AtOnce, &v.Running, func() { // stop: the cache and Source end
+		if count := v.run(ctx, c, found); count != nil {
 			count.Add(1)
 		}
 	})
-	if !begun {
-		v.Running.Add(-1)
-	}
 }
 
 // run returns the counter of what it finds; nil if nothing could be compared now.
-func (v *Verifier) run(ctx context.Context, c Comparison) *atomic.Uint64 {
+func (v *Verifier) run(ctx context.Context, c Comparison, found *Found) *atomic.Uint64 {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(v.Life.Ending, cancel)()
@@ -62,19 +56,19 @@ func (v *Verifier) run(ctx context.Context, c Comparison) *atomic.Uint64 {
 	case !done:
 		return nil
 	case err != nil:
-		return &v.Failed
+		return &found.Failed
 	case value != nil && c.IsServed(value):
-		return &v.Matched
+		return &found.Matched
 	case !v.pause():
 		return nil
 	}
-	switch still, err := c.StillServed(ctx); {
+	switch still, err := c.IsStillServed(ctx); {
 	case err != nil:
-		return &v.Failed
+		return &found.Failed
 	case still:
-		return &v.Stale
+		return &found.Stale
 	}
-	return &v.Superseded
+	return &found.Superseded
 }
 
 // pause waits for Delay, and reports whether the cache is still open.

@@ -17,26 +17,29 @@ var (
 	errSource = errors.New("the source is down")
 )
 
-// counts is what a Verifier has counted, in the order of its fields.
-func counts(v *Verifier) [4]uint64 {
+// counts is what comparisons have found, in the order of its fields.
+func counts(v *Found) [4]uint64 {
 	return [4]uint64{v.Matched.Load(), v.Stale.Load(), v.Superseded.Load(), v.Failed.Load()}
 }
 
-// comparison compares a value "old" with a source that has the value now, while the cache serves old still, or does not.
-func comparison(now any, still bool) Comparison {
-	return Comparison{
-		Source:      func(context.Context) (any, bool, error) { return now, true, nil },
-		IsServed:    func(value any) bool { return value == "old" },
-		StillServed: func(context.Context) (bool, error) { return still, nil },
-	}
+// comparing compares a value "old" with a source, while the cache serves old still, or does not.
+type comparing struct {
+	now                 any
+	still               bool
+	busy                bool
+	sourceErr, cacheErr error
 }
+
+func (c comparing) Source(context.Context) (any, bool, error)   { return c.now, !c.busy, c.sourceErr }
+func (c comparing) IsServed(value any) bool                     { return value == "old" }
+func (c comparing) IsStillServed(context.Context) (bool, error) { return c.still, c.cacheErr }
+
+func comparison(now any, still bool) comparing { return comparing{now: now, still: still} }
 
 func TestComparisonsCountWhatTheyFind(t *testing.T) {
 	t.Parallel()
 	failing, later, unread := comparison("new", true), comparison("new", true), comparison("new", true)
-	failing.Source = func(context.Context) (any, bool, error) { return nil, true, errSource }
-	later.Source = func(context.Context) (any, bool, error) { return nil, false, nil }
-	unread.StillServed = func(context.Context) (bool, error) { return false, errSource }
+	failing.sourceErr, later.busy, unread.cacheErr = errSource, true, errSource
 	for name, c := range map[string]struct {
 		comparison Comparison
 		want       [4]uint64
@@ -52,13 +55,14 @@ func TestComparisonsCountWhatTheyFind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
+				var found Found
 				v := &Verifier{Delay: time.Minute, Life: lifecycle.New()}
-				v.Compare(t.Context(), c.comparison)
+				v.Compare(t.Context(), c.comparison, &found)
 				synctest.Wait()
-				expect.Equal(t, "before the delay", counts(v), [4]uint64{})
+				expect.Equal(t, "before the delay", counts(&found), [4]uint64{})
 				time.Sleep(2 * time.Minute)
 				synctest.Wait()
-				expect.Equal(t, "afterwards", counts(v), c.want)
+				expect.Equal(t, "afterwards", counts(&found), c.want)
 				expect.Equal(t, "running", v.Running.Load(), 0)
 			})
 		})
@@ -68,16 +72,17 @@ func TestComparisonsCountWhatTheyFind(t *testing.T) {
 func TestOnlyAFewComparisonsRunAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		var found Found
 		v := &Verifier{Delay: time.Minute, Life: lifecycle.New()}
 		var all sync.WaitGroup
 		for range 100 {
-			all.Go(func() { v.Compare(t.Context(), comparison("old", true)) })
+			all.Go(func() { v.Compare(t.Context(), comparison("old", true), &found) })
 		}
 		all.Wait()
 		expect.Equal(t, "running", v.Running.Load(), AtOnce)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		expect.Equal(t, "compared", v.Matched.Load(), AtOnce)
+		expect.Equal(t, "compared", found.Matched.Load(), AtOnce)
 		expect.Equal(t, "running afterwards", v.Running.Load(), 0)
 	})
 }
@@ -89,15 +94,16 @@ func TestComparisonsEndWithTheCache(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
+				var found Found
 				v := &Verifier{Delay: time.Minute, Life: lifecycle.New()}
-				v.Compare(t.Context(), comparison("new", true))
+				v.Compare(t.Context(), comparison("new", true), &found)
 				time.Sleep(after)
 				begun := time.Now()
 				v.Life.Close(errClosed, nil)
 				expect.Equal(t, "Close took", time.Since(begun), 0)
-				expect.Equal(t, "counted", counts(v), [4]uint64{})
+				expect.Equal(t, "counted", counts(&found), [4]uint64{})
 				expect.Equal(t, "running", v.Running.Load(), 0)
-				v.Compare(t.Context(), comparison("new", true))
+				v.Compare(t.Context(), comparison("new", true), &found)
 				synctest.Wait()
 				expect.Equal(t, "running in a cache that is closed", v.Running.Load(), 0)
 			})

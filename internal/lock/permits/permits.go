@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	spareWidth = 4  // how many callers of a process may queue in Redis beside those that could be next, in case that one leaves
+	spareWidth = 4  // how many callers of a process may queue in Redis beside the ones that could be next, in case that one leaves
 	mostWidth  = 64 // how many may at all
 )
 

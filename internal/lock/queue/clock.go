@@ -25,12 +25,13 @@ func (c *clock) learn(sent, got time.Time, server int64) (set bool) {
 	return set
 }
 
-// at is what the server's clock showed at a local time, give or take half a round trip; 0: nothing is known.
+// at is the latest that the server's clock may have shown at a local time, by a round trip at most; 0: nothing is known. An estimate might
+// be too early, and a caller would overtake who was queued before it came.
 func (c *clock) at(t time.Time) int64 {
 	if c.began.IsZero() {
 		return 0
 	}
-	return c.least + (c.most-c.least)/2 + c.local(t)
+	return c.most + c.local(t)
 }
 
 func (c *clock) local(t time.Time) int64 { return t.Sub(c.began).Microseconds() }

@@ -22,7 +22,7 @@ type Locker struct {
 	*locker.Locker
 
 	Writers queue.Doors
-	Readers queue.Doors // those that are impatient
+	Readers queue.Doors // the impatient ones
 }
 
 // New returns a Locker, for the package of that name.

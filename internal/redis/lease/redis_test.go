@@ -125,7 +125,7 @@ func TestRenewalWhoseReplyIsLostStopsNoLaterOne(t *testing.T) {
 	p := redistest.StartProxy(t, shared.Addr())
 	rdb := shared.Client(t)
 	h := take(t, rdb, "", 3*time.Second)
-	swallowed := p.On(redistest.Script(renewSource), redistest.SwallowReply).Times(1)
+	swallowed := p.On(redistest.Script(renewSource), redistest.HoldReply).Times(1)
 	client := p.Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = -1, -1 })
 	k := keeper(t, client, 300*time.Millisecond)
 	t.Cleanup(p.Cut) // ends the wait for the lost reply, before the keeper is released

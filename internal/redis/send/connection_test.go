@@ -113,7 +113,7 @@ func TestConnectionThatHangsCostsItsOwnParcelOnly(t *testing.T) {
 		s.set(key, strconv.Itoa(i))
 	}
 	s.mget.Store(false)
-	lost := s.proxy.On(func(args []string) bool { return args[0] == "get" && args[1] == k[0] }, redistest.SwallowReply).Times(1)
+	lost := s.proxy.On(func(args []string) bool { return args[0] == "get" && args[1] == k[0] }, redistest.HoldReply).Times(1)
 	hangs := ask(t, s.Link, k[0])
 	receive(t, lost.Hit())
 	for range 5 {

@@ -99,7 +99,7 @@ func TestLateGetsTheReplyThatComesAfterTheTimeout(t *testing.T) {
 func TestLateLearnsThatNoReplyEverCame(t *testing.T) {
 	t.Parallel()
 	s := stubbornStage(t)
-	lost := s.hold("evalsha", redistest.SwallowReply)
+	lost := s.hold("evalsha", redistest.HoldReply)
 	c, late := observed("k", "late")
 	leaves := do(t, s.Link, c)
 	receive(t, lost.Hit())

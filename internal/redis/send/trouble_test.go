@@ -16,7 +16,7 @@ func TestParcelWithoutAReplyFailsAloneAndGivesItsCreditBack(t *testing.T) {
 	for _, key := range k {
 		s.set(key, "value of "+key)
 	}
-	lost := s.hold("get", redistest.SwallowReply)
+	lost := s.hold("get", redistest.HoldReply)
 	first := ask(t, s.Link, k[0])
 	receive(t, lost.Hit())
 	var later []asking
@@ -42,7 +42,7 @@ func TestSeveralParcelsInARowMayHangInALane(t *testing.T) {
 	s := stubbornStage(t)
 	key := keysOf(t, s.Link, 1)[0]
 	s.set(key, "v")
-	s.proxy.On(redistest.Command("get"), redistest.SwallowReply).Times(3)
+	s.proxy.On(redistest.Command("get"), redistest.HoldReply).Times(3)
 	for range 3 {
 		ask(t, s.Link, key).expectTimeout()
 	}

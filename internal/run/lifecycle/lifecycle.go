@@ -8,6 +8,7 @@ package lifecycle
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // Life is the life of something that can be closed. Use New.
@@ -82,6 +83,18 @@ func (l *Life) Try(f func()) bool {
 		f()
 	}()
 	return true
+}
+
+// TryAtMost is Try, unless that many of these tasks run already.
+func (l *Life) TryAtMost(most int64, running *atomic.Int64, f func()) bool {
+	begun := running.Add(1) <= most && l.Try(func() {
+		defer running.Add(-1)
+		f()
+	})
+	if !begun {
+		running.Add(-1)
+	}
+	return begun
 }
 
 // Quiet reports whether no task is under way.

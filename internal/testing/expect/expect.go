@@ -4,6 +4,7 @@ package expect
 
 import (
 	"errors"
+	"os"
 	"testing"
 )
 
@@ -27,4 +28,12 @@ func ErrorIs(tb testing.TB, err error, targets ...error) {
 			tb.Errorf("error %v, want %v", err, target)
 		}
 	}
+}
+
+// Samples returns how many samples a test takes of what is too much to try whole: few, or many if THOROUGH is set, as in .ci/run.
+func Samples(few, many int) int {
+	if os.Getenv("THOROUGH") != "" {
+		return many
+	}
+	return few
 }

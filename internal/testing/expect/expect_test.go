@@ -47,3 +47,10 @@ func TestErrorIsLooksThroughWrapping(t *testing.T) {
 	expect.ErrorIs(r, errors.Join(io.EOF, io.ErrNoProgress), io.EOF, io.ErrShortWrite)
 	r.want(t, "error EOF, want <nil>", "error EOF, want <nil>", "error EOF\nmultiple Read calls return no data or error, want short write")
 }
+
+func TestSamplesAreManyWhereTHOROUGHIsSet(t *testing.T) {
+	t.Setenv("THOROUGH", "")
+	expect.Equal(t, "by default", expect.Samples(3, 30), 3)
+	t.Setenv("THOROUGH", "1")
+	expect.Equal(t, "where it is set", expect.Samples(3, 30), 30)
+}

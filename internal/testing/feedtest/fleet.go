@@ -15,6 +15,9 @@ import (
 
 // Fleet is the processes that read the log or stand by.
 type Fleet struct {
+	// Locked says whether the database lets nobody write; nil: it always does. A process may be paused while it has the lock of a file.
+	Locked func() bool
+
 	shop  *Shop
 	start func() *redistest.Process
 
@@ -98,6 +101,10 @@ func (f *Fleet) Freeze() {
 	f.shop.Helper()
 	m := f.reader()
 	m.Pause()
+	for f.Locked != nil && f.Locked() { // nobody could take over: at another moment, then
+		m.Resume()
+		m.Pause()
+	}
 	f.note(func() { m.paused = true })
 	f.reader()
 	m.Resume()

@@ -173,11 +173,11 @@ func closes[K OnRedis[L], L Held](s *stage[K, L]) {
 
 // closeRace has the holders, not Close, give up lost leases. They may do so when nobody waits for anything any more.
 func closeRace[K OnRedis[L], L Held](s *stage[K, L]) {
-	for range 5 {
+	for round := range 5 {
 		k := s.open(config.Lock{})
 		var leases []L
 		for i := range 40 {
-			leases = append(leases, s.lock(k, fmt.Sprint("k", i)))
+			leases = append(leases, s.lock(k, fmt.Sprint("k", round, i)))
 		}
 		for _, l := range leases {
 			s.face.Lose(l, lifecycle.ErrLeaseLost)

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"crypto/rand"
 	"testing"
 	"time"
 
@@ -10,10 +11,14 @@ import (
 
 const (
 	dialTimeout = 2 * time.Second
-	ioTimeout   = 3 * time.Second // shorter than go-redis' 5 s, long enough for a loaded machine under -race
+	ioTimeout   = Patience        // go-redis asks again after it; see AsksAgain
+	nodeTimeout = 3 * time.Second // of clients that look for another node then
 )
 
-// newClient makes a client for tests. It retries commands as a default client does, because the code under test must
+// AsksAgain has go-redis give up a request that is not answered, and send it again. It is for tests in which it should: others may need minutes.
+func AsksAgain(o *redis.Options) { o.ReadTimeout = Brisk }
+
+// newClient makes a client for tests. It repeats commands that fail as a default client does, because the code under test must
 // live with that, but it dials once, so that a server that is down is noticed quickly, and it sends nothing on a new
 // connection but HELLO.
 func newClient(addr string, tweaks ...func(*redis.Options)) *redis.Client {
@@ -40,4 +45,23 @@ func quiet() *maintnotifications.Config {
 func closeAtEnd[C interface{ Close() error }](tb testing.TB, client C) C {
 	tb.Cleanup(func() { _ = client.Close() })
 	return client
+}
+
+// As makes a user with the rules, as ACL SETUSER takes them, and returns the tweak that makes a client log in as that user.
+func (s *Server) As(tb testing.TB, rules ...string) func(*redis.Options) {
+	tb.Helper()
+	name := "user-" + rand.Text()
+	args := []any{"acl", "setuser", name, "on", ">secret"}
+	for _, rule := range rules {
+		args = append(args, rule)
+	}
+	if err := s.Client(tb).Do(tb.Context(), args...).Err(); err != nil {
+		tb.Fatal(err)
+	}
+	return User(name, "secret")
+}
+
+// User is the tweak that makes a client log in as that user.
+func User(name, password string) func(*redis.Options) {
+	return func(o *redis.Options) { o.Username, o.Password = name, password }
 }

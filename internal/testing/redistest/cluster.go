@@ -75,8 +75,8 @@ func (c *Cluster) Client(tb testing.TB, tweaks ...func(*redis.ClusterOptions)) *
 	o := &redis.ClusterOptions{
 		Addrs:                    c.Addrs(),
 		DialTimeout:              dialTimeout,
-		ReadTimeout:              ioTimeout,
-		WriteTimeout:             ioTimeout,
+		ReadTimeout:              nodeTimeout,
+		WriteTimeout:             nodeTimeout,
 		DialerRetries:            1,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: quiet(),

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/cacheguard/go/internal/testing/distance"
+	"time"
 )
 
 // link is one connection of a client and the connection to the server that it has for itself.
@@ -163,6 +164,9 @@ func (l *link) reply(v value) bool {
 	weather := l.proxy.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if swallow && !l.mute {
+		time.AfterFunc(lost, l.close) // it does nothing if the link has gone before
+	}
 	l.mute = l.mute || swallow || weather.blackHole && d != nil
 	if !weather.blackHole && !(weather.blackHoleSubscribers && l.ledger.subscriber) {
 		l.send(v.raw)

@@ -1,9 +1,11 @@
 package redistest
 
 import (
+	"bufio"
 	"flag"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -28,4 +30,42 @@ func Main(m *testing.M, shared **Server) {
 	code := leaks.Run(m, "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
 	stop()
 	os.Exit(code)
+}
+
+// ReadLog reads what a child process wrote, an event on each line, whose fields are separated by spaces. There is none if the child
+// was killed before it could write one.
+func ReadLog[E any](tb testing.TB, path string, fields func(*E) []any) (all []E) {
+	tb.Helper()
+	f, err := os.Open(path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var e E
+		into := fields(&e)
+		if n, err := fmt.Sscan(lines.Text(), into...); err != nil || n != len(into) {
+			tb.Fatalf("%s: %q: %v", path, lines.Text(), err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// StartForMain runs a redis-server for all tests or benchmarks of a package, where Main does not fit. TestMain calls stop
+// after them. stop may be called again. Tests that share a server also share its counters, and one that
+// kills or pauses takes a server of its own.
+func StartForMain(args ...string) (s *Server, stop func(), err error) {
+	n, err := launch(serverArguments(args))
+	if err != nil {
+		return nil, nil, err
+	}
+	return &Server{node: n}, sync.OnceFunc(func() {
+		if err := n.close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}), nil
 }

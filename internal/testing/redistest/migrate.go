@@ -35,7 +35,7 @@ func (c *Cluster) Move(ctx context.Context, slot, to int, while func(moved int))
 		if keys, err = rdbs[from].ClusterGetKeysInSlot(ctx, slot, 1).Result(); err != nil || len(keys) == 0 {
 			break
 		}
-		err = rdbs[from].Migrate(ctx, "127.0.0.1", fmt.Sprint(c.nodes[to].Port()), keys[0], 0, ioTimeout).Err()
+		err = rdbs[from].Migrate(ctx, "127.0.0.1", fmt.Sprint(c.nodes[to].Port()), keys[0], 0, nodeTimeout).Err()
 	}
 	if err != nil {
 		return fmt.Errorf("redistest: move slot %d from node %d to %d: %w", slot, from, to, err)

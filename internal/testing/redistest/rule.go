@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Match reports whether a rule is for a command; args[0] is its name in lower case.
@@ -34,6 +35,9 @@ func Script(source string) Match {
 	}
 }
 
+// lost is after how long a connection breaks on which a reply was swallowed.
+const lost = 3 * time.Second
+
 // Fault is what a rule does to a command.
 type Fault string
 
@@ -41,7 +45,7 @@ const (
 	// DropReply lets the command run and closes the connection instead of replying.
 	DropReply Fault = "drop reply"
 	// SwallowReply lets the command run and never replies. Nothing after it arrives on that connection either, as a
-	// client would take that for the reply.
+	// client would take that for the reply. After 3 s the connection breaks, for clients that wait for longer.
 	SwallowReply Fault = "swallow reply"
 	// CutBefore closes the connection before the command reaches Redis. Commands before it are still replied to.
 	CutBefore Fault = "cut before"

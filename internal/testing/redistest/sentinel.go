@@ -80,8 +80,8 @@ func (s *Sentinel) FailoverClient(tb testing.TB, tweaks ...func(*redis.FailoverO
 		MasterName:      sentinelName,
 		SentinelAddrs:   s.Addrs(),
 		DialTimeout:     dialTimeout,
-		ReadTimeout:     ioTimeout,
-		WriteTimeout:    ioTimeout,
+		ReadTimeout:     nodeTimeout,
+		WriteTimeout:    nodeTimeout,
 		DialerRetries:   1,
 		DisableIdentity: true,
 	}
@@ -89,4 +89,23 @@ func (s *Sentinel) FailoverClient(tb testing.TB, tweaks ...func(*redis.FailoverO
 		tweak(o)
 	}
 	return closeAtEnd(tb, redis.NewFailoverClient(o))
+}
+
+// StartReplica runs a replica of a server, and returns when it follows it.
+func StartReplica(tb testing.TB, of *Server) *Server {
+	tb.Helper()
+	s := Start(tb, "--replicaof", fmt.Sprintf("127.0.0.1 %d", of.Port()))
+	ctx, cancel := context.WithTimeout(context.Background(), joinTimeout)
+	defer cancel()
+	if err := await(ctx, func() error { return linked(ctx, s.node.current().control) }); err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// CutOff pauses a replica and makes its primary end their connection, with all that was on its way. Until it goes on, nothing that is
+// written reaches it.
+func (s *Server) CutOff(replica *Server) {
+	replica.Pause()
+	s.must(s.node.current().control.Do(context.Background(), "client", "kill", "type", "replica").Err())
 }

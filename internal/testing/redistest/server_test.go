@@ -2,8 +2,11 @@ package redistest_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,3 +161,31 @@ func isTimeout(err error) bool {
 	nerr, ok := errors.AsType[net.Error](err)
 	return ok && nerr.Timeout()
 }
+
+// fatalTB is a testing.TB on which Fatal ends only run, so that a test can look at it.
+type fatalTB struct {
+	testing.TB
+	message string
+}
+
+// run calls f and returns when f has returned or failed.
+func (f *fatalTB) run(call func()) {
+	done := make(chan struct{})
+	go func() { // owner: run; stops when call returns or fails; run waits for done
+		defer close(done)
+		call()
+	}()
+	<-done
+}
+
+func (f *fatalTB) Fatal(args ...any) {
+	f.message = fmt.Sprint(args...)
+	runtime.Goexit()
+}
+
+func (f *fatalTB) failedWith(part string) bool { return strings.Contains(f.message, part) }
+
+// shared is for the tests that neither count nor break anything in the server itself.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }

@@ -3,15 +3,20 @@ package rungs
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
 
 	mysqllocks "github.com/cacheguard/go/consensus/mysql"
 	"github.com/cacheguard/go/consensus/postgres"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/internal/testing/servers"
+	"github.com/cacheguard/go/mutex"
 )
 
 func startPostgres(tb testing.TB) (addr string, members []Member) {
@@ -68,4 +73,45 @@ func onMySQL(addr, prefix string, ttl time.Duration) (Locks, error) {
 	}
 	k, err := mysqllocks.New(db, mysqllocks.Config{Prefix: prefix, TTL: ttl})
 	return adapt(k, err, db.Close)
+}
+
+// timeout of requests: a machine that is busy is not a server that does not answer.
+const timeout = 5 * time.Second
+
+func onRedis(fair bool) func(addr, prefix string, ttl time.Duration) (Locks, error) {
+	return func(addr, prefix string, ttl time.Duration) (Locks, error) {
+		rdb := redis.NewClient(&redis.Options{Addr: addr})
+		k, err := mutex.New(rdb, mutex.Config{Prefix: prefix, TTL: ttl, Fair: fair, RedisTimeout: timeout})
+		return adapt(k, err, rdb.Close)
+	}
+}
+
+// member is a Redis that is started again.
+type member struct{ *redistest.Server }
+
+func (m member) Start() { m.Restart() }
+
+func startQuorum(tb testing.TB) (addr string, started []Member) {
+	var addrs []string
+	for range members {
+		server := redistest.Start(tb)
+		addrs, started = append(addrs, server.Addr()), append(started, member{server})
+	}
+	return strings.Join(addrs, ","), started
+}
+
+func onQuorum(addr, prefix string, ttl time.Duration) (Locks, error) {
+	var clients []mutex.Redis
+	var leave []func() error
+	for a := range strings.SplitSeq(addr, ",") {
+		rdb := redis.NewClient(&redis.Options{Addr: a})
+		clients, leave = append(clients, rdb), append(leave, rdb.Close)
+	}
+	k, err := mutex.NewQuorum(clients, mutex.Config{Prefix: prefix, TTL: ttl, RedisTimeout: timeout})
+	return adapt(k, err, func() (err error) {
+		for _, f := range leave {
+			err = errors.Join(err, f())
+		}
+		return err
+	})
 }

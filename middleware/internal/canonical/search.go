@@ -18,7 +18,7 @@ import (
 // (draft-ietf-httpbis-no-vary-search). Nil: all of them do.
 type Search struct {
 	anyOrder bool
-	except   bool     // names are the parameters that count; otherwise, those that do not
+	except   bool     // names are the parameters that count; otherwise, the others
 	names    []string // decoded
 	text     string   // equal for equal ones
 }

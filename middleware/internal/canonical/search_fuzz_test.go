@@ -2,6 +2,8 @@ package canonical
 
 import (
 	"net/http"
+	"os"
+	"strings"
 	"testing"
 )
 
@@ -30,3 +32,18 @@ func FuzzSearchOf(f *testing.F) {
 }
 
 func listed(s *Search, name string) bool { return !s.counts(name) }
+
+func TestTheGuideListsTheFieldsThatTellPagesApart(t *testing.T) {
+	guide, err := os.ReadFile("../../../docs/http.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range shapingFields {
+		if name != http.CanonicalHeaderKey(name) {
+			t.Errorf("%s is never found in a header", name)
+		}
+		if !strings.Contains(string(guide), "`"+name+"`") {
+			t.Errorf("docs/http.md does not list %s", name)
+		}
+	}
+}

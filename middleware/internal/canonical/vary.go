@@ -20,7 +20,7 @@ func (n *Namer) Selection(r *http.Request, fields []string, unnamed []record.Pai
 	return list
 }
 
-// Selects reports whether a request selects the record: both agree on all fields that the response depends on, among them those that a Vary
+// Selects reports whether a request selects the record: both agree on all fields that the response depends on, among them the ones that a Vary
 // in front of the request names, and on what no Vary names.
 func (n *Namer) Selects(rec *record.Record, r *http.Request, unnamed []record.Pair, named []string) bool {
 	if rec.IsGuess() && len(r.Header["Cookie"]) > 0 {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -53,6 +54,36 @@ func FuzzParseDate(f *testing.F) {
 		}
 		if got, ok := ParseDate(at.Format(http.TimeFormat), at); !ok || !got.Equal(at) {
 			t.Errorf("%v is read as %v, %v", at, got, ok)
+		}
+	})
+}
+
+func FuzzDirectives(f *testing.F) {
+	f.Add(`max-age=60, no-cache="a, b", private`)
+	f.Fuzz(func(_ *testing.T, line string) {
+		Parse([]string{line})
+		targeted(http.Header{"X": {line}}, []string{"X"})
+	})
+}
+
+func FuzzListsETag(f *testing.F) {
+	for _, seed := range []string{"", "*", `"a"`, `W/"a"`, `"b", "a"`, `"b","a`, `"a`, `W/`, `W/W/"a"`, `"",,"a"`, "\"a\x00\"", `a, "a"`} {
+		f.Add(seed, `"a"`)
+	}
+	f.Fuzz(func(t *testing.T, list, etag string) {
+		if listsETag([]string{list}, "") && strings.TrimSpace(list) != "*" {
+			t.Errorf("%q lists the ETag of a page that has none", list)
+		}
+		opaque, quoted := strings.CutPrefix(weak(etag), `"`)
+		opaque, ended := strings.CutSuffix(opaque, `"`)
+		if !quoted || !ended || strings.Contains(opaque, `"`) || len(etag) > 1000 {
+			return
+		}
+		if !listsETag([]string{`"before" , W/"and"`, etag + `,"after"`}, etag) {
+			t.Errorf("%q is not in a list that has it", etag)
+		}
+		if listsETag([]string{list}, etag) && strings.TrimSpace(list) != "*" && !strings.Contains(list, weak(etag)) {
+			t.Errorf("%q lists %q", list, etag)
 		}
 	})
 }

@@ -93,8 +93,8 @@ var hopByHop = []string{
 // IsHopByHop reports whether a field concerns one connection only.
 func IsHopByHop(name string) bool { return name == "Close" || slices.Contains(hopByHop, name) }
 
-// Unstorable returns a function that reports whether a field of the response must not be stored: hop-by-hop fields, those that Connection
-// lists, and those that Cache-Control excepts.
+// Unstorable returns a function that reports whether a field of the response must not be stored: hop-by-hop fields, what Connection
+// lists, and what Cache-Control excepts.
 func Unstorable(h http.Header, without []string) func(name string) bool {
 	listed := Names(h["Connection"])
 	return func(name string) bool {

@@ -9,8 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite" // in Go, so that no C compiler is needed
+
+	"github.com/cacheguard/go/examples/internal/backends"
 )
 
 // Connections is how many queries the database runs at a time. Further ones queue for a connection, as with any database:
@@ -103,4 +110,55 @@ func (d *DB) Close() error {
 		errs = append(errs, d.Writer.Close())
 	}
 	return errors.Join(append(errs, d.DB.Close(), d.cleanUp())...)
+}
+
+// openPostgres does not connect yet.
+func openPostgres(raw string) (*sql.DB, error) {
+	if !strings.HasPrefix(raw, "postgres://") && !strings.HasPrefix(raw, "postgresql://") {
+		return nil, errors.New("DATABASE_URL is no address of a PostgreSQL: it must begin with postgres://")
+	}
+	config, err := pgx.ParseConfig(raw)
+	if err != nil {
+		return nil, fmt.Errorf("DATABASE_URL is no address of a PostgreSQL: %w", err)
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = 5 * time.Second
+	}
+	return stdlib.OpenDB(*config), nil
+}
+
+// openSQLite makes a new database in a temporary folder, which cleanUp removes. It does not wait for the disk after
+// each write: the database does not outlive the example, and the comparisons are not about disks.
+func openSQLite() (db, writer *sql.DB, cleanUp func() error, err error) {
+	folder, err := os.MkdirTemp("", "cacheguard-example-")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	cleanUp = func() error { return os.RemoveAll(folder) }
+
+	file := filepath.ToSlash(filepath.Join(folder, "example.db"))
+	name := "file:" + file + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
+	if db, err = sql.Open("sqlite", name); err != nil {
+		return nil, nil, nil, errors.Join(err, cleanUp())
+	}
+	if writer, err = sql.Open("sqlite", name); err != nil {
+		return nil, nil, nil, errors.Join(err, db.Close(), cleanUp())
+	}
+	writer.SetMaxOpenConns(1)
+	return db, writer, cleanUp, nil
+}
+
+// With opens the Redis and the database of an example, runs it, and closes both.
+func With(ctx context.Context, run func(*backends.RedisServer, *DB) error) (err error) {
+	server, err := backends.Redis(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	db, err := Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return run(server, db)
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
 // It uses the database that DATABASE_URL names, if it does.
@@ -57,3 +59,5 @@ func TestABadDATABASE_URLIsRefusedWithoutTellingItsPassword(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { leaks.Main(m) }

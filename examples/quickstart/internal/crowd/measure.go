@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/table"
 )
 
 // stage is where the runs take place.
@@ -49,4 +52,49 @@ func (st stage) measure(ctx context.Context, c contestant, begin opening) (m mea
 	over()
 	m.queries, m.commands = st.db.queries()-queries, count.Sent()-sent
 	return m, err
+}
+
+// measured is what came of a run.
+type measured struct {
+	calls
+	queries  int64
+	expiries int64         // as the watcher saw them
+	blind    time.Duration // the longest time that the watcher did not look
+	commands int64         // to Redis, by the shops
+}
+
+// perExpiry returns how many queries an expiry cost. Without expiries there is no answer, and it returns 0.
+func (m measured) perExpiry() float64 {
+	if m.expiries == 0 {
+		return 0
+	}
+	return float64(m.queries) / float64(m.expiries)
+}
+
+// perCall returns how many commands to Redis a call cost, 0 if there were no calls.
+func (m measured) perCall() float64 {
+	if len(m.waits)+m.failed == 0 {
+		return 0
+	}
+	return float64(m.commands) / float64(len(m.waits)+m.failed)
+}
+
+// wait returns the time within which the given share of the calls were answered.
+func (m measured) wait(share float64) time.Duration { return table.Quantile(m.waits, share) }
+
+// broken says why the run with the guard is not what the guard promises: one query for each expiry, and an answer for
+// each call. It is empty if all is well.
+func (m measured) broken(query time.Duration) string {
+	switch {
+	case m.failed > 0:
+		return fmt.Sprintf("%d calls failed with the guard; the first said: %v", m.failed, m.err)
+	case m.expiries == 0:
+		return "the entry did not expire during the run with the guard"
+	case m.queries != m.expiries && m.blind >= query:
+		return fmt.Sprintf("%d queries for %d expiries with the guard, but the watcher was held up for %v, in which it may have "+
+			"missed some", m.queries, m.expiries, m.blind.Round(time.Millisecond))
+	case m.queries != m.expiries:
+		return fmt.Sprintf("%d queries for %d expiries with the guard", m.queries, m.expiries)
+	}
+	return ""
 }
