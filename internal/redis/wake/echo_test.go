@@ -155,7 +155,7 @@ func TestNoServerVouchesForWritesThatAreMadeElsewhere(t *testing.T) {
 	if err := ask(rdb); !script.Says(err, "NOREPLICAS") {
 		t.Errorf("a primary without its replicas: %v", err)
 	}
-	if err := rdb.SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+	if err := rdb.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := ask(rdb); !script.Says(err, "READONLY") {
