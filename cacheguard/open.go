@@ -98,7 +98,7 @@ func (g *Guard) assemble() {
 	}
 	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
 	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.breakers.Len())
-	if goredis.IsCluster(g.rdb) { // its bus can lose a message without an end of any client's connection
+	if !goredis.IsRing(g.rdb) { // it has no local tiers
 		g.repeat()
 	}
 	g.keys = protocol.Keyspace{
