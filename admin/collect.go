@@ -80,7 +80,7 @@ func guardOf(g *guard) guardState {
 	running, _ := g.seen.Loads.Running()
 	one := guardState{
 		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs,
-		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Owed: stats.Owed,
+		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Pending: stats.Pending,
 		Breakers: stats.Breakers, Open: stats.BreakersOpen, SlowParts: stats.SlowParts, Hedged: stats.Hedged,
 		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(),
 		Warming: stats.Warming, Refreshes: stats.FailedRefreshes, Altered: stats.Altered, Shadow: shadowOf(&stats.Shadowed),
@@ -109,7 +109,7 @@ func shadowOf(s *cacheguard.Shadowed) *shadowState {
 func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64 {
 	all := make(map[string]float64)
 	for name, lasts := range map[string]time.Duration{
-		"outage": t.Outage, "owing": t.Pending, "deaf": t.Deaf, "saturated": t.Saturated, "bypassed": t.Bypassed,
+		"outage": t.Outage, "pending": t.Pending, "deaf": t.Deaf, "saturated": t.Saturated, "bypassed": t.Bypassed,
 		"slow": t.Slow,
 	} {
 		if lasts > 0 {

@@ -105,7 +105,7 @@
   const wrongs = {
     outage: ['bad', (g, s) => 'Redis does not answer for ' + s + ': each process loads for itself. Bring Redis back; nothing else is needed.'],
     slow: ['warn', (g, s) => 'Redis takes longer than the loads that it saves, for ' + s + ': calls load first, ' + number(g.hedged) + ' times so far.'],
-    owing: ['bad', (g, s) => g.owed + ' invalidations are pending for ' + s + ': other processes may serve old values.'],
+    pending: ['bad', (g, s) => g.pending + ' invalidations are pending for ' + s + ': other processes may serve old values.'],
     deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used.' + (g.troubles.outage ? '' : ' See the user’s rights to channels.')],
     saturated: ['warn', (g, s) => g.queued + ' loads wait for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
     refused: ['bad', (g, s) => 'Redis answers with an error, ' + s + ' ago: ' + g.refused + '. Is it full, or does the user lack a right?'],
@@ -115,7 +115,7 @@
 
   const locker = (l) => l.prefix + ' (' + l.kind + (l.servers ? ' of ' + l.servers : l.permits ? ', ' + l.permits + ' permits' : '') + ')';
   const brief = {
-    outage: 'Redis does not answer', owing: 'invalidations are pending', refused: 'Redis answers with an error', deaf: 'messages do not arrive', saturated: 'loads wait', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
+    outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answers with an error', deaf: 'messages do not arrive', saturated: 'loads wait', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
   };
 
   function troubles() {

@@ -44,7 +44,7 @@ type guardState struct {
 	Open       int                `json:"breakers_open"`
 	SlowParts  int                `json:"slow_parts"`
 	Hedged     uint64             `json:"hedged"` // loads beside Redis
-	Owed       int                `json:"owed"`
+	Pending    int                `json:"pending"`
 	Intents    int                `json:"intents"`       // of this process's transactions that are not done
 	Oldest     float64            `json:"oldest_intent"` // for how long the oldest has stood
 	Warming    int                `json:"warming"`       // calls of Warm under way

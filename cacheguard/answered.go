@@ -43,20 +43,20 @@ func answered[V any](a *asking, g *Guard, key string, spec *loadSpec[V], v V, ho
 }
 
 // ask retrieves the value, and reports the answer.
-func ask[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V, Outcome, error) {
+func ask[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V]) (V, Outcome, error) {
 	if !g.watched() {
-		v, how, err := retrieve(ctx, g, key, &spec)
+		v, how, err := retrieve(ctx, g, key, spec)
 		g.countAnswer(spec.policy, key, how, err)
 		if g.rehearsal != nil {
-			v = handOut(g, &spec, key, v, err)
+			v = handOut(g, spec, key, v, err)
 		}
 		return v, how, err
 	}
 	a := g.asked(ctx, key)
-	v, how, err := retrieve(a.inner, g, key, &spec)
-	answered(&a, g, key, &spec, v, how, err)
+	v, how, err := retrieve(a.inner, g, key, spec)
+	answered(&a, g, key, spec, v, how, err)
 	if g.rehearsal != nil {
-		v = handOut(g, &spec, key, v, err)
+		v = handOut(g, spec, key, v, err)
 	}
 	return v, how, err
 }

@@ -238,7 +238,7 @@ func TestAnInvalidationThatIsSentAgainWhileAGetReadsIsHeeded(t *testing.T) {
 						})
 						<-time.After(rand.N(20 * time.Millisecond))
 						rule.Remove()
-						redistest.Await(t, "nothing is pending", func() bool { return guard.Stats().Owed == 0 })
+						redistest.Await(t, "nothing is pending", func() bool { return guard.Stats().Pending == 0 })
 						<-time.After(rand.N(40 * time.Millisecond))
 					}
 				})

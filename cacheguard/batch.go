@@ -19,13 +19,16 @@ type batch struct {
 
 	of      *gathering // nil: of a GetMany
 	guard   *Guard
-	policy  *policy                                                               // of the keys
-	load    func(ctx context.Context, of []gather.Member) (map[string]any, error) // *V by key
-	one     func(ctx context.Context, of gather.Member) (any, error)              // of one key; nil: load serves
+	policy  *policy // of the keys
+	load    batchLoad
+	one     func(ctx context.Context, of gather.Member) (any, error) // of one key; nil: load serves
 	loading *loading
 
 	scriptSlots chan struct{} // to ask for a lease, so that one call does not hold up others with thousands of requests
 }
+
+// batchLoad loads values, as *V, by key.
+type batchLoad func(ctx context.Context, of []gather.Member) (map[string]any, error)
 
 // open makes the call of the batch: for the keys or, if most is not 0, for as many as may join it.
 func (b *batch) open(ctx context.Context, most int, take func(context.Context) (limit.Slot, error), keys ...string) *batch {
@@ -142,7 +145,7 @@ type gathering struct {
 	guard  *Guard
 	policy *policy
 	most   int
-	load   func(context.Context, []gather.Member) (map[string]any, error)
+	load   batchLoad
 	one    func(context.Context, gather.Member) (any, error)
 }
 
@@ -156,7 +159,7 @@ func (l *loading) batchOf(of *gathering) *batch {
 
 // join makes the load of a flight part of a batch. One that belongs to a loader or a transaction is on its own: it has a slot of its own, or
 // sees rows that nobody else does. So is one that takes spare slots only.
-func (j *job) join(ctx context.Context) {
+func (j *load) join(ctx context.Context) {
 	of := j.gathering
 	if of == nil || j.spare || j.scope != (scope{}) {
 		return

@@ -178,7 +178,7 @@ func TestAKeyThatCannotBeLoadedFailsNoOtherOfItsBatch(t *testing.T) {
 	redistest.Await(t, "all slots are free", func() bool { return f.guards[0].Stats().Loading == 0 })
 	s := f.guards[0].loaders.limits
 	for range 2 {
-		if s.Try(context.Background(), f.guards[0].loaders.need(&job{policy: &c.policy})).IsNone() {
+		if s.Try(context.Background(), f.guards[0].loaders.need(&load{policy: &c.policy})).IsNone() {
 			t.Error("a slot was not given back")
 		}
 	}

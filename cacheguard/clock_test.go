@@ -154,10 +154,10 @@ func TestGetManyAsksTheServerOfEachKeyThatSeemsTooOld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := loadSpec[string]{load: unwanted[string](t)}.job(g, "k", scope{}, nil)
+	j := loadSpec[string]{loader: unwanted[string](t)}.loadOf(g, "k", scope{}, nil)
 	j.aged = true // by an estimate that another flight has mended since
-	a, _, err := g.shareRebuild(t.Context(), j, g.clock.Now(), raw)
-	if v, how, _ := unpack[string](a, false); v != "v" || how != Hit || err != nil {
+	q := query[string]{guard: g, spec: loadSpec[string]{load: *j}, asked: g.clock.Now()}
+	if v, how, _, err := q.awaitRebuild(t.Context(), j, raw); v != "v" || how != Hit || err != nil {
 		t.Errorf("%q, %s, %v", v, how, err)
 	}
 }

@@ -56,6 +56,45 @@ type found[V any] struct {
 	how   Outcome
 }
 
+// assess is the state of what was read, as the caller sees it.
+func (s *loadSpec[V]) assess(r *readResult[V]) (state, found[V]) {
+	if s.judge == nil || r.value == nil {
+		return r.state, r.found
+	}
+	switch s.judge(*r.value) {
+	case Serve:
+		return fresh, found[V]{value: r.value, how: Hit}
+	case Refresh:
+		return stale, found[V]{value: r.value, how: Stale}
+	case Replace:
+	}
+	return expired, r.found
+}
+
+// decide says what the call does with what was read, as the caller sees it. It reports a stale value that is served, and a failed read.
+func (q *query[V]) decide(r *wanted[V], redisErr error) decision[V] {
+	g, s, got := q.guard, &q.spec, r.result
+	seenAs, answer := s.assess(got)
+	d := decision[V]{action: decide(seenAs), found: answer, aged: s.judge == nil && got.aged()}
+	switch d.action {
+	case doRefresh:
+		if s.judge == nil && got.state == stale && !s.isPatient(g) {
+			g.onStale(r.key, got.entry)
+		}
+	case doBypass:
+		d.reason = g.redisError("get", r.key, redisErr)
+		g.readFailed(r.valueKey, redisErr)
+		if old, ok := s.staleFromLocal(g, r.key); ok {
+			d.action, d.found = doServe, old
+		}
+	case doServe, doRebuild, doLoadApart:
+	}
+	if r.past.Must(got.state != unreachable, got.entry.Stamp) {
+		d = decision[V]{action: doLoadApart}
+	}
+	return d
+}
+
 func (f found[V]) result() (v V, how Outcome, err error) {
 	if f.value == nil {
 		return v, Negative, ErrNotFound

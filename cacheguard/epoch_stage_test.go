@@ -48,12 +48,12 @@ type stagedLoad struct {
 
 func (s *epochStage) over() bool { return s.written == cmp.Or(s.steps, epochWriterSteps) }
 
-func (s *epochStage) job(known bool) *job {
-	spec := loadSpec[string]{policy: &s.cache.policy, kind: s.cache.policy.kind.name, load: returns("")}
+func (s *epochStage) job(known bool) *load {
+	spec := loadSpec[string]{load: load{policy: &s.cache.policy}, loader: returns("")}
 	if known {
 		spec.known = []string{s.tag}
 	}
-	return spec.job(s.g, s.key, scope{}, nil)
+	return spec.loadOf(s.g, s.key, scope{}, nil)
 }
 
 func (s *epochStage) write(ctx context.Context) (err error) {
@@ -86,8 +86,8 @@ func (s *epochStage) load(ctx context.Context, l *stagedLoad) (err error) {
 	switch l.step++; l.step {
 	case 1: // as the read of a call does
 		l.r, l.late = g.newRebuild(s.job(l.known), nil, nil), s.over()
-		j := l.r.job
-		epochs := g.epochs.Begin(j.key, j.valueKey, j.kind, j.known)
+		j := l.r.load
+		epochs := j.reading(g)
 		read, err := g.link.Get(ctx, j.valueKey+":none", epochs.Keys()...)
 		if err != nil {
 			return err
@@ -96,20 +96,20 @@ func (s *epochStage) load(ctx context.Context, l *stagedLoad) (err error) {
 		j.epochs = &epochs
 	case 2:
 		request := protocol.Request{Token: l.r.token, Take: true}
-		l.got, err = protocol.ParseAcquired(g.keys.Acquire(l.r.job.valueKey, request).Run(ctx, g.rdb))
+		l.got, err = protocol.ParseAcquired(g.keys.Acquire(l.r.load.valueKey, request).Run(ctx, g.rdb))
 	case 3:
 		if l.got.Status == protocol.Held {
 			l.r.asked(ctx)
 			_, _, err = l.r.epochs.Check(ctx, protocol.Stamp{}) // so that the reply is there
 			return err
 		}
-		l.r.beforeLoad(ctx).Prepare(ctx)
-		l.r.beforeLoad(ctx).Ready(ctx)
+		l.r.prepareLoad(ctx)
+		l.r.under.Ready(ctx)
 	case 4:
 		l.value = s.source
 	case 5:
 		if l.got.Status == protocol.Granted {
-			l.stamp, l.refused = l.r.stamp(ctx, l.r.beforeLoad(ctx), []string{s.tag})
+			l.stamp, l.refused = l.r.stamp(ctx, []string{s.tag})
 		}
 	case 6:
 		return s.end(ctx, l)
@@ -122,9 +122,9 @@ func (s *epochStage) end(ctx context.Context, l *stagedLoad) error {
 	switch {
 	case l.got.Status == protocol.Granted && l.refused == nil:
 		f := l.r.prepare(ctx, l.r.made(&l.value), l.got.Generation, l.stamp, nil)
-		status, err := s.g.keys.Fill(l.r.job.valueKey, f).Run(ctx, s.g.rdb).Text()
+		status, err := s.g.keys.Fill(l.r.load.valueKey, f).Run(ctx, s.g.rdb).Text()
 		if status == protocol.Stored {
-			s.pushed = s.g.rdb.(client).Get(ctx, l.r.job.valueKey).Val()
+			s.pushed = s.g.rdb.(client).Get(ctx, l.r.load.valueKey).Val()
 		}
 		return err
 	case l.got.Status == protocol.Granted:
@@ -143,7 +143,7 @@ func (s *epochStage) get(ctx context.Context) (err error) {
 	switch s.read++; s.read {
 	case 1:
 		s.mark, s.late = s.g.local.Mark(s.key), s.over()
-		s.epochs = s.g.epochs.Begin(j.key, j.valueKey, j.kind, nil)
+		s.epochs = j.reading(s.g)
 	case 2:
 		if s.answer, err = s.g.link.Get(ctx, j.valueKey, s.epochs.Keys()...); err == nil {
 			s.epochs.Take(s.answer)
@@ -151,8 +151,9 @@ func (s *epochStage) get(ctx context.Context) (err error) {
 	case 3:
 		r := decodeRead[string](s.g, s.key, &s.cache.policy, s.answer, nil)
 		r.compare(ctx, &s.epochs)
-		r, _, err = confirmed(ctx, s.g, s.key, s.mark, s.answer, r, &s.epochs, loadSpec[string]{policy: &s.cache.policy})
-		if err == nil && s.late && r.state == fresh && *r.value == "old" {
+		now := &wanted[string]{key: s.key, mark: s.mark, read: s.answer, epochs: s.epochs, result: r}
+		_, err = now.confirm(ctx, s.g, &loadSpec[string]{load: load{policy: &s.cache.policy}})
+		if r = now.result; err == nil && s.late && r.state == fresh && *r.value == "old" {
 			s.wrong = "the reader got the old value"
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/redis/send"
@@ -164,3 +165,15 @@ func failed(err error) bool {
 // ErrNotReplicated is matched by the *RedisError of an Invalidate, Update or Put that reached the primary, but that fewer replicas
 // than Config.Replicas acknowledged in time. It is the same error in all packages of the library.
 var ErrNotReplicated = send.ErrNotReplicated
+
+// loadTimeout is why a load was ended. Few are, so its text is made only when somebody reads it.
+type loadTimeout struct {
+	key   string
+	limit time.Duration
+}
+
+func (e *loadTimeout) Error() string {
+	return fmt.Sprintf("cacheguard: load of %q took longer than LoadTimeout (%v): %v", e.key, e.limit, context.DeadlineExceeded)
+}
+
+func (*loadTimeout) Unwrap() error { return context.DeadlineExceeded }

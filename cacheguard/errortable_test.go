@@ -167,7 +167,7 @@ func TestNoFaultAtAnyStepOfAChangeMakesItsNilWrongOrItsErrorNameless(t *testing.
 					}
 					expect.Equal(t, "here", x.read(0), x.written())
 					rule.Release()
-					redistest.Await(t, "nothing is pending", func() bool { return x.guards[0].pending() == 0 })
+					redistest.Await(t, "nothing is pending", func() bool { return x.guards[0].writes.Pending() == 0 })
 					x.settle(x.written())
 					expect.Equal(t, "here, afterwards", x.read(0), x.written())
 				})

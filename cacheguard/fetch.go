@@ -53,8 +53,8 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 		var none V
 		return none, "", errNilGuard
 	}
-	return ask(ctx, g, key, loadSpec[V]{
-		judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, unlimited: s.Unlimited, known: s.Tags, despiteTags: s.DespiteTags,
+	return ask(ctx, g, key, &loadSpec[V]{
+		load: load{unlimited: s.Unlimited, known: s.Tags}, judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, despiteTags: s.DespiteTags,
 	})
 }
 

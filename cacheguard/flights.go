@@ -5,31 +5,70 @@ import (
 	"errors"
 
 	"github.com/cacheguard/go/internal/cache/flight"
-	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/cache/pages"
+	"github.com/cacheguard/go/internal/cache/protocol"
 )
+
+// mode says how a flight gets its value.
+type mode int
+
+const (
+	filled     mode = iota // through the lease
+	direct                 // from the loader alone
+	background             // through the lease, for nobody in particular, without waiting for it
+	spare                  // through the lease, with a spare slot: those who need the value must not wait for that
+	hedged                 // from the loader alone, with a spare slot, beside a Redis that is slow
+)
+
+// flightKey tells flights apart. Calls that want different types, or kinds, cannot share a value. Flights of different
+// scopes are separate: flights for a loader take no slot, so they must not wait for a flight that needs one, and a
+// transaction has its own.
+type flightKey struct {
+	key   string
+	kind  string
+	shape protocol.Shape
+	mode  mode
+	scope scope
+}
+
+func (j *load) flight(m mode) flightKey {
+	return flightKey{key: j.key, kind: j.policy.kindName(), shape: j.shape, mode: m, scope: j.scope}
+}
+
+// answer is what a flight returns to its callers.
+type answer struct {
+	value   any // *V
+	err     error
+	outcome Outcome // of the caller that started the flight, if it loaded
+	before  uint64  // a value and absence are good for calls that began before this tick; any other error is for all
+	absent  bool    // err says that there is no such thing
+	origin  string  // of the load that made it, as far as known
+	loaded  uint64  // the tick when the loader had returned; 0: no loader ran
+
+	// The loader gave up because something that it used was cancelled, but not by its waiters: only the call whose
+	// loader it was has failed.
+	cancelled bool
+}
+
+// answers reports whether the answer is good for a call that began at asked. If joined, another call's loader
+// ran.
+func (a *answer) answers(asked uint64, joined bool) bool {
+	if a.cancelled {
+		return !joined
+	}
+	return asked < a.before || a.err != nil && !a.absent
+}
 
 // ticket is a call's share in a flight.
 type ticket = flight.Ticket[flightKey, answer]
 
-// shareRebuild returns the value of a key that the read did not find, or found to be unfit.
-func (g *Guard) shareRebuild(ctx context.Context, j *job, asked uint64, unfit []byte) (a answer, joined bool, err error) {
-	t, err := g.enterRebuild(ctx, j, unfit)
-	if err == nil {
-		a, err = g.awaitTicket(ctx, t, j.key, asked)
-	}
-	return a, t.Joined, err
-}
-
-// enterRebuild is the first half of that.
-func (g *Guard) enterRebuild(ctx context.Context, j *job, unfit []byte) (ticket, error) {
+// enterRebuild joins, or starts, the flight that gets a value through the lease, which the read did not find, or found to be unfit.
+func (g *Guard) enterRebuild(ctx context.Context, j *load, unfit []byte) (ticket, error) {
 	m := filled
 	if j.spare {
-		m = lowly
+		m = spare
 	}
 	return g.enter(ctx, j, m, func(ctx context.Context, publish func(answer)) answer {
-		j.join(ctx)
-		defer j.skip()
 		r := g.newRebuild(j, unfit, publish)
 		a := r.run(ctx)
 		if j.free {
@@ -39,20 +78,30 @@ func (g *Guard) enterRebuild(ctx context.Context, j *job, unfit []byte) (ticket,
 	})
 }
 
-// share joins the key's flight, or starts one, and waits for its answer.
-func (g *Guard) share(
-	ctx context.Context, j *job, m mode, asked uint64, run flight.Run[answer],
-) (a answer, joined bool, err error) {
-	t, err := g.enter(ctx, j, m, run)
-	if err == nil {
-		a, err = g.awaitTicket(ctx, t, j.key, asked)
-	}
-	return a, t.Joined, err
+// enterDirect joins, or starts, the flight that loads without the cache. The reason says why Redis cannot be used; nil if it can.
+func (g *Guard) enterDirect(ctx context.Context, j *load, reason *RedisError) (ticket, error) {
+	return g.enter(ctx, j, direct, func(ctx context.Context, publish func(answer)) answer {
+		switch {
+		case reason == nil:
+			return g.loadDirectly(ctx, j, Loaded)
+		case errors.Is(reason, errBypassed):
+			return g.loadDirectly(ctx, j, Bypassed)
+		}
+		return g.loadBypassed(ctx, j, publish)
+	})
 }
 
-// enter is the first half of that.
-func (g *Guard) enter(ctx context.Context, j *job, m mode, run flight.Run[answer]) (t ticket, err error) {
-	if t, err = g.flights.Enter(ctx, j.flight(m), run); err != nil {
+// enter joins the key's flight, or starts one, in which the load is part of a batch, if it may.
+func (g *Guard) enter(ctx context.Context, j *load, m mode, run flight.Run[answer]) (t ticket, err error) {
+	t, err = g.flights.Enter(ctx, j.flight(m), func(ctx context.Context, publish func(answer)) answer {
+		j.join(ctx)
+		defer j.skip()
+		return run(ctx, publish)
+	})
+	if err != nil || t.Joined {
+		j.skip()
+	}
+	if err != nil {
 		return t, err
 	}
 	if j.free || m == filled && pages.Finishes(ctx, j.key) {
@@ -108,54 +157,4 @@ func unpack[V any](a answer, joined bool) (v V, how Outcome, err error) {
 		return v, how, a.err
 	}
 	return *a.value.(*V), how, nil
-}
-
-// loadDirectly loads without asking Redis, and stores nothing.
-func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
-	s, err := g.loaders.takeSlot(ctx, j)
-	if err != nil {
-		return answer{err: err}
-	}
-	return g.loadIn(ctx, j, s, how)
-}
-
-// loadBypassed loads without Redis, because Redis does not answer. If Redis answers again by the time there is a slot, the
-// flight asks it after all: otherwise every instance would make the loads that queued up in an outage, and none would store
-// them.
-func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) answer {
-	if g.cfg.Disabled {
-		return g.loadDirectly(ctx, j, Bypassed)
-	}
-	breaker := g.breakers.Of(j.valueKey)
-	wasOpen := breaker.IsOpen()
-	s, err := g.loaders.takeSlot(ctx, j)
-	if err != nil {
-		return answer{err: err}
-	}
-	if wasOpen && !breaker.IsOpen() && !g.off.Bypassed() && !g.off.Unserved(j.key) && !j.scope.isTransactions() {
-		r := g.newRebuild(j, nil, publish)
-		r.slot, r.afterBypass = s, true
-		return r.run(ctx)
-	}
-	return g.loadIn(ctx, j, s, Bypassed)
-}
-
-// loadIn is loadDirectly in a slot, which it frees.
-func (g *Guard) loadIn(ctx context.Context, j *job, s limit.Slot, how Outcome) answer {
-	if g.cfg.Disabled {
-		how = Bypassed
-	}
-	j.forgetOld()
-	if how == Bypassed {
-		g.journal.LoadsWithout()
-	}
-	began := g.clock.Tick()
-	out := g.loaders.run(ctx, j, s)
-	if out.err != nil && ctx.Err() != nil {
-		return answer{err: closedOr(context.Cause(ctx))}
-	}
-	return answer{
-		value: out.value, err: out.err, absent: out.absent, outcome: how, before: g.process.GoodBefore(began),
-		cancelled: out.err != nil && errors.Is(out.err, context.Canceled), origin: g.cfg.Hooks.origin(ctx),
-	}
 }

@@ -2,11 +2,10 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/cache/intent"
 	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/write"
 )
 
 // maxAsks is how often a call asks again because the answer it shared was older than itself, before it loads by itself.
@@ -34,136 +33,167 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		var none V
 		return none, errNilGuard
 	}
-	v, _, err := ask(ctx, g, key, loadSpec[V]{load: load})
+	v, _, err := ask(ctx, g, key, &loadSpec[V]{loader: load})
 	return v, err
 }
 
-// query is a Get or a Fetch under way.
+// query is a Get, a Fetch or a GetMany under way.
 type query[V any] struct {
 	guard *Guard
-	key   string
-	spec  loadSpec[V]
-	asked uint64 // the tick of the Guard's clock when the call began
+	spec  loadSpec[V] // for a Get or a Fetch with its key
+	asked uint64      // the tick of the Guard's clock when the call began
 
 	besides bool // it loads beside Redis already, or has tried to
 }
 
+// way says whether a call may use the cache for a key. It is asked before anything is read: a value that was read while an
+// invalidation was pending is old, even if that has been sent by the time of the reply.
+type way struct {
+	reason *RedisError // why it must not; nil: it may
+	past   write.Past  // what it must read past the cache for
+}
+
+// look finds out, where there is a reason to ask.
+func (w *way) look(ctx context.Context, g *Guard, key string) {
+	if w.reason = g.mustBypass(ctx, key); w.reason == nil {
+		w.past = pastOf(ctx, g, key)
+	}
+}
+
+// isPast reports whether the call must load whatever the cache has.
+func (w *way) isPast() bool { return w.reason != nil || w.past.Named != nil }
+
 // retrieve answers a Get or a Fetch: from the local tier, from Redis, or with a load.
 func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V]) (v V, how Outcome, err error) {
-	if err := admit(ctx, g, key, spec.load != nil || spec.reload != nil || spec.cacheOnly); err != nil {
+	if err := admit(ctx, g, key, spec.loader != nil || spec.reload != nil || spec.cacheOnly); err != nil {
 		return v, "", err
 	}
-	if kept, ok := spec.tryLocal(ctx, g, key); ok {
+	if !g.off.None() {
+		return retrieveAround(ctx, g, key, spec)
+	}
+	if kept, ok := spec.fromLocal(g, key); ok {
 		return kept.result()
 	}
-	return retrieveRemote(ctx, g, key, *spec)
+	return retrieveRemote(ctx, g, key, *spec, way{})
+}
+
+// retrieveAround is retrieve where there may be a reason not to use the cache.
+func retrieveAround[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V]) (v V, how Outcome, err error) {
+	var w way
+	w.look(ctx, g, key)
+	if kept, ok := spec.tryLocal(g, key, &w); ok {
+		return kept.result()
+	}
+	return retrieveRemote(ctx, g, key, *spec, w)
 }
 
 // retrieveRemote is retrieve when the local tier has no answer.
-func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (v V, how Outcome, err error) {
-	q := query[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}
-	if reason := g.mustBypass(ctx, key); reason != nil {
-		return q.bypass(ctx, reason)
+func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V], w way) (v V, how Outcome, err error) {
+	q := query[V]{guard: g, spec: spec, asked: g.clock.Now()}
+	q.spec.key, q.spec.valueKey = key, spec.valueKeyOf(g, key)
+	if w.isPast() {
+		return q.bypass(ctx, w.reason)
 	}
-	within := pastOf(ctx, g, key)
-	if within.Named != nil {
-		return q.bypass(ctx, nil)
+	if g.isSlow(key) && q.spec.mayHedge(ctx, g, key) {
+		return q.retrieveSlowly(ctx, w.past)
 	}
-	if g.isSlow(key) && spec.mayHedge(ctx, g, key) {
-		return q.retrieveSlowly(ctx, within)
-	}
-	return q.ask(ctx, within)
+	return q.ask(ctx, w.past)
 }
 
 // ask asks Redis.
-func (q *query[V]) ask(ctx context.Context, within intent.Past) (v V, how Outcome, err error) {
-	if q.spec.load != nil && q.guard.local == nil && !within.Any() && q.guard.expected.Expected() {
-		if v, how, done, err := q.awaitRebuild(ctx, q.job(ctx, nil, false), nil, nil); done {
+func (q *query[V]) ask(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
+	if q.spec.loader != nil && q.guard.local == nil && !past.Any() && q.guard.expected.Expected() {
+		if v, how, done, err := q.awaitRebuild(ctx, q.loadOf(ctx, q.spec.key, nil), nil); done {
 			return v, how, err
 		}
 	}
-	return q.read(ctx, within)
+	return q.read(ctx, past)
 }
 
 // read reads the entry from Redis, and does what decide says. It reads again if a load that the call joined was older than
 // the call.
-func (q *query[V]) read(ctx context.Context, within intent.Past) (v V, how Outcome, err error) {
+func (q *query[V]) read(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
 	g := q.guard
-	valueKey := q.spec.valueKeyOf(g, q.key)
 	for range maxAsks + 1 {
-		mark := g.local.Mark(q.key)
+		r := wanted[V]{key: q.spec.key, valueKey: q.spec.valueKey, past: past}
 		var storing <-chan struct{} // looked for before the read, which sees anything stored before this
 		if q.spec.cacheOnly {
-			storing = g.beingStored(q.key, protocol.ShapeOf[V]{})
+			storing = g.beingStored(r.key, protocol.ShapeOf[V]{})
 		}
-		epochs := g.epochs.Begin(q.key, valueKey, q.spec.kind, q.spec.known)
-		read, err := g.link.Ask(ctx, valueKey, epochs.Keys()...)
-		if err != nil {
-			return v, "", unanswered(ctx, q.key, err)
+		q.mark(&r)
+		if r.read, err = g.link.Ask(ctx, r.valueKey, r.epochs.Keys()...); err != nil {
+			return v, "", unanswered(ctx, r.key, err)
 		}
-		if v, how, done, err := q.awaitRead(ctx, read); done {
+		if v, how, done, err := q.awaitRead(ctx, r.read); done {
 			return v, how, err
 		}
-		g.expected.Found(read.Raw != nil || read.Err != nil)
-		epochs.Take(read)
-		r := decodeRead[V](g, q.key, q.spec.policyOf(g), read, nil)
-		r.compare(ctx, &epochs)
-		if more := epochs.Lacking(); more != nil {
+		g.expected.Found(r.read.Raw != nil || r.read.Err != nil)
+		q.take(ctx, &r, nil)
+		if more := r.epochs.Lacking(); more != nil {
 			if v, how, done, err := q.awaitRead(ctx, more); done {
 				return v, how, err
 			}
 		}
-		r, redisErr, err := confirmed(ctx, g, q.key, mark, read, r, &epochs, q.spec)
-		if err != nil {
-			return v, "", unanswered(ctx, q.key, err)
+		if err := q.judge(ctx, &r); err != nil {
+			return v, "", unanswered(ctx, r.key, err)
 		}
-		switch d := q.spec.decide(g, q.key, r, redisErr); {
-		case within.Must(r.state != unreachable, r.entry.Stamp):
-			return q.bypass(ctx, nil)
-		case d.action == doServe:
-			return d.found.result()
-		case d.action == doRefresh && d.how == Stale && q.spec.isPatient(g):
-			return q.awaitFresh(ctx, q.job(ctx, d.value, d.aged).after(epochs), r, read.Raw)
-		case d.action == doRefresh:
-			if !q.spec.cacheOnly {
-				g.refresh(ctx, q.job(ctx, d.value, d.aged).after(epochs), read.Raw, r.entry.Took)
-			}
-			return d.found.result()
-		case d.action == doBypass, d.action == doLoadApart && !q.spec.cacheOnly:
-			return q.bypass(ctx, d.reason)
-		case q.spec.cacheOnly:
-			if err := q.awaitStored(ctx, storing); err != nil {
-				return v, "", err
-			}
-		default:
-			if v, how, done, err := q.awaitRebuild(ctx, q.job(ctx, d.value, d.aged).after(epochs), d.value, read.Raw); done {
-				return v, how, err
-			}
+		if v, how, done, err := q.act(ctx, &r, storing); done {
+			return v, how, err
 		}
 	}
 	return q.bypass(ctx, nil)
 }
 
-func (q *query[V]) job(ctx context.Context, old *V, aged bool) *job {
-	j := q.spec.job(q.guard, q.key, scopeOf(ctx, q.guard), old)
-	j.aged = aged
+// act does what decide says. Not done: the call reads again.
+func (q *query[V]) act(ctx context.Context, r *wanted[V], storing <-chan struct{}) (v V, how Outcome, done bool, err error) {
+	switch {
+	case r.action == doServe:
+		v, how, err = r.found.result()
+	case r.action == doRefresh && r.how == Stale && q.spec.isPatient(q.guard):
+		v, how, err = q.awaitFresh(ctx, q.replacing(ctx, r, nil), r.result, r.read.Raw)
+	case r.action == doRefresh:
+		if !q.spec.cacheOnly {
+			q.guard.refresh(ctx, q.replacing(ctx, r, nil), r.read.Raw, r.result.entry.Took)
+		}
+		v, how, err = r.found.result()
+	case r.action == doBypass, r.action == doLoadApart && !q.spec.cacheOnly:
+		v, how, err = q.bypass(ctx, r.reason)
+	case q.spec.cacheOnly:
+		err = q.awaitStored(ctx, storing)
+		return v, "", err != nil, err
+	default:
+		var done bool
+		if v, how, done, err = q.awaitRebuild(ctx, q.replacing(ctx, r, nil), r.read.Raw); r.value != nil {
+			q.guard.local.Forget(r.key) // it may think that is fresh
+		}
+		return v, how, done, err
+	}
+	return v, how, true, err
+}
+
+// loadOf is what a flight of the key has to do: with the others of its batch, if it has one.
+func (q *query[V]) loadOf(ctx context.Context, key string, b *batch) *load {
+	return q.spec.loadOf(q.guard, key, scopeOf(ctx, q.guard), nil).in(b)
+}
+
+// replacing is what a flight has to do that replaces what was read.
+func (q *query[V]) replacing(ctx context.Context, r *wanted[V], b *batch) *load {
+	j := q.spec.loadOf(q.guard, r.key, scopeOf(ctx, q.guard), r.value).in(b)
+	epochs := r.epochs // a copy, as the call's own is no part of the heap
+	j.aged, j.epochs = r.aged, &epochs
 	return j
 }
 
 // awaitRebuild waits for the load of a value that the read did not find, or found to be unfit. Not done: what the load returned
 // is no answer to this call.
-func (q *query[V]) awaitRebuild(ctx context.Context, j *job, old *V, unfit []byte) (v V, how Outcome, done bool, err error) {
-	g := q.guard
-	t, err := g.enterRebuild(ctx, j, unfit)
+func (q *query[V]) awaitRebuild(ctx context.Context, j *load, unfit []byte) (v V, how Outcome, done bool, err error) {
+	t, err := q.guard.enterRebuild(ctx, j, unfit)
 	if err != nil {
-		return v, "", true, unanswered(ctx, q.key, err)
+		return v, "", true, unanswered(ctx, j.key, err)
 	}
-	w, err := q.await(ctx, t)
-	if err != nil {
-		return v, "", true, unanswered(ctx, q.key, err)
-	}
-	if old != nil {
-		g.local.Forget(q.key) // it may think that is fresh
+	w := q.awaitAll(ctx, []string{j.key}, []ticket{t})[0]
+	if w.err != nil {
+		return v, "", true, unanswered(ctx, j.key, w.err)
 	}
 	if !w.answers(q.asked, w.joined) || q.spec.mustBeJudged(&w.answer, q.asked) {
 		return v, "", false, nil
@@ -179,24 +209,17 @@ func (q *query[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Out
 	if err := q.spec.refusal(g, reason); err != nil {
 		return v, "", err
 	}
-	j := q.job(ctx, nil, false)
-	for {
-		a, joined, err := g.share(ctx, j, direct, q.asked, func(ctx context.Context, publish func(answer)) answer {
-			j.join(ctx)
-			defer j.skip()
-			switch {
-			case reason == nil:
-				return g.loadDirectly(ctx, j, Loaded)
-			case errors.Is(reason, errBypassed):
-				return g.loadDirectly(ctx, j, Bypassed)
-			}
-			return g.loadBypassed(ctx, j, publish)
-		})
+	for j := q.loadOf(ctx, q.spec.key, nil); ; {
+		t, err := g.enterDirect(ctx, j, reason)
+		var a answer
+		if err == nil {
+			a, err = g.awaitTicket(ctx, t, j.key, q.asked)
+		}
 		if err != nil {
 			return v, "", unanswered(ctx, j.key, err)
 		}
-		if a.answers(q.asked, joined) {
-			return unpack[V](a, joined)
+		if a.answers(q.asked, t.Joined) {
+			return unpack[V](a, t.Joined)
 		}
 		// It had begun before this call did. The next one begins now.
 	}
@@ -212,7 +235,7 @@ func (q *query[V]) awaitStored(ctx context.Context, storing <-chan struct{}) err
 		}
 	}
 	if ctx.Err() != nil {
-		return ended(ctx, q.key)
+		return ended(ctx, q.spec.key)
 	}
 	return ErrNotCached
 }

@@ -14,16 +14,14 @@ import (
 	"github.com/cacheguard/go/internal/cache/guess"
 	"github.com/cacheguard/go/internal/cache/hottest"
 	"github.com/cacheguard/go/internal/cache/inprocess"
-	"github.com/cacheguard/go/internal/cache/intent"
-	"github.com/cacheguard/go/internal/cache/invalidate"
 	whyoff "github.com/cacheguard/go/internal/cache/off"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/serverclock"
 	"github.com/cacheguard/go/internal/cache/testenv"
 	"github.com/cacheguard/go/internal/cache/tier"
-	"github.com/cacheguard/go/internal/cache/update"
 	"github.com/cacheguard/go/internal/cache/verify"
+	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/lease"
@@ -62,30 +60,27 @@ type Guard struct {
 	failures        failure.Memory
 
 	// What goes on beside it.
-	invalidations invalidate.Sender
-	epochs        *epoch.Epochs
-	ofEpochs      invalidate.OfEpochs
-	intents       intent.Intents
-	updates       update.Updates
-	process       inprocess.Process // where Redis is not used
-	notices       *tier.Notices
-	locks         *rw.Locker // of Update; nil: on a Ring, it has none
-	journal       report.Journal
-	verifier      verify.Verifier
-	samples       bool // some answers are compared with the cache, or the source
-	verified      verify.Found
-	shadowed      shadowed
-	warming       atomic.Int64 // calls of Warm
-	hottest       *hottest.Keys
-	slowParts     atomic.Int64  // of the keyspace
-	hedged        atomic.Uint64 // loads beside Redis, ever,
-	hedgesWon     atomic.Uint64 // and calls that one answered
-	written       atomic.Uint64 // bytes of entries that loads stored, ever
-	dropping      atomic.Bool   // a value that is too large to be read is being removed
-	inbox         *wake.Inbox
-	keeper        *lease.Keeper
-	breakers      *breaker.Set
-	serverClocks  *serverclock.Clocks
+	epochs       *epoch.Epochs
+	writes       write.Writes
+	process      inprocess.Process // where Redis is not used
+	notices      *tier.Notices
+	locks        *rw.Locker // of Update; nil: on a Ring, it has none
+	journal      report.Journal
+	verifier     verify.Verifier
+	samples      bool // some answers are compared with the cache, or the source
+	verified     verify.Found
+	shadowed     shadowed
+	warming      atomic.Int64 // calls of Warm
+	hottest      *hottest.Keys
+	slowParts    atomic.Int64  // of the keyspace
+	hedged       atomic.Uint64 // loads beside Redis, ever,
+	hedgesWon    atomic.Uint64 // and calls that one answered
+	written      atomic.Uint64 // bytes of entries that loads stored, ever
+	dropping     atomic.Bool   // a value that is too large to be read is being removed
+	inbox        *wake.Inbox
+	keeper       *lease.Keeper
+	breakers     *breaker.Set
+	serverClocks *serverclock.Clocks
 
 	rehearsal *testenv.Env // nil: this is no test's
 
@@ -97,9 +92,6 @@ type Guard struct {
 
 // partOf is the part of the keyspace that a key belongs to. Parts fail one by one, and have clocks of their own.
 func (g *Guard) partOf(key string) int { return g.breakers.Part(g.keys.ValueKey(key)) }
-
-// isCutOff reports whether the key's part is not asked, because it did not answer.
-func (g *Guard) isCutOff(key string) bool { return g.breakerOf(key).IsOpen() }
 
 func (g *Guard) breakerOf(key string) *breaker.Breaker { return g.breakers.Breaker(g.partOf(key)) }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/intent"
 	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -36,13 +36,13 @@ func (g *Guard) lateAfter(b *breaker.Breaker) time.Duration {
 }
 
 // mayGiveUp reports whether a call with the spec, which loads nothing beside Redis, may load instead of waiting for all of RedisTimeout.
-func (s loadSpec[V]) mayGiveUp(ctx context.Context, g *Guard, key string) bool {
-	return g.cfg.follows && !g.cfg.FailClosed && s.load != nil && !s.spare && (g.cfg.HedgeAfter == off || scopeOf(ctx, g).isTransactions()) &&
+func (s *loadSpec[V]) mayGiveUp(ctx context.Context, g *Guard, key string) bool {
+	return g.cfg.follows && !g.cfg.FailClosed && s.loader != nil && !s.spare && (g.cfg.HedgeAfter == off || scopeOf(ctx, g).isTransactions()) &&
 		s.isCheaper(g, key)
 }
 
 // isCheaper reports whether a load takes less time than a request for the key that is late, as far as is known.
-func (s loadSpec[V]) isCheaper(g *Guard, key string) bool {
+func (s *loadSpec[V]) isCheaper(g *Guard, key string) bool {
 	return s.policyOf(g).cost.Worth(time.Now(), g.breakerOf(key).Expected(g.cfg.RedisTimeout))
 }
 
@@ -52,8 +52,8 @@ func (g *Guard) isSlow(key string) bool {
 }
 
 // mayHedge reports whether calls with the spec may load beside Redis.
-func (s loadSpec[V]) mayHedge(ctx context.Context, g *Guard, key string) bool {
-	if s.spare || s.unlimited || s.load == nil && s.loadMany == nil && s.loadEach == nil || g.cfg.HedgeAfter == off || g.cfg.FailClosed {
+func (s *loadSpec[V]) mayHedge(ctx context.Context, g *Guard, key string) bool {
+	if s.spare || s.unlimited || s.loader == nil && s.loadMany == nil && s.loadEach == nil || g.cfg.HedgeAfter == off || g.cfg.FailClosed {
 		return false
 	}
 	return s.isCheaper(g, key) && !scopeOf(ctx, g).isTransactions()
@@ -65,8 +65,16 @@ type won struct {
 	joined bool
 }
 
-// race waits, and hedges beside that: the first answer wins. Won: that is the hedge's, and the wait has been given up, after keep.
-func race[R any](ctx context.Context, wait func(context.Context) error, hedge func(context.Context) (R, bool), keep func()) (r R, won bool, err error) {
+// beside waits for Redis, which is late, and loads the keys beside that if the call may. Won: that was faster, for all of them.
+func (q query[V]) beside(ctx context.Context, keys []string, wait func(context.Context) error, keep func()) (all map[string]won, is bool, err error) {
+	if q.besides || !q.spec.mayHedge(ctx, q.guard, keys[0]) {
+		return nil, false, wait(ctx)
+	}
+	return q.race(ctx, keys, wait, keep)
+}
+
+// race waits, and hedges beside that in spare slots: the first answer wins. Won: that is the hedge's, and the wait has been given up, after keep.
+func (q query[V]) race(ctx context.Context, keys []string, wait func(context.Context) error, keep func()) (all map[string]won, is bool, err error) {
 	within, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	hedging, drop := context.WithCancel(ctx)
@@ -74,7 +82,7 @@ func race[R any](ctx context.Context, wait func(context.Context) error, hedge fu
 	ended := make(chan struct{})
 	go func() { // owner: the call; stop: drop; joined below
 		defer close(ended)
-		if r, won = hedge(hedging); won {
+		if all, is = q.hedge(hedging, keys, limit.Slot{}); is {
 			keep()
 			stop(errHedged)
 		}
@@ -82,57 +90,64 @@ func race[R any](ctx context.Context, wait func(context.Context) error, hedge fu
 	err = wait(within)
 	drop()
 	<-ended
-	if err == nil || !errors.Is(context.Cause(within), errHedged) {
-		won = false
+	if is = is && err != nil && errors.Is(context.Cause(within), errHedged); is {
+		q.guard.hedgesWon.Add(uint64(len(keys)))
 	}
-	return r, won, err
+	return all, is, err
 }
 
-// beside waits for Redis, which is late, and loads beside that if the call may. Won: that was faster.
-func (q query[V]) beside(ctx context.Context, wait func(context.Context) error, keep func()) (w won, is bool, err error) {
-	if q.besides || !q.spec.mayHedge(ctx, q.guard, q.key) {
-		return w, false, wait(ctx)
+// hedge loads in flights that all callers of the instance share, and which may have begun: one key in the slot, if there is one. It answers only
+// if the loads are good for this call: failures are not, as Redis may have the values.
+func (q query[V]) hedge(ctx context.Context, keys []string, s limit.Slot) (map[string]won, bool) {
+	all, ok := make(map[string]won, len(keys)), true
+	for ctx := outsideLoads(ctx); ok && len(keys) > 0; s = (limit.Slot{}) {
+		if keys, ok = q.hedgeOnce(ctx, keys, s, all); ok && len(keys) > 0 {
+			ok = q.guard.hedgeAgain(ctx, keys[0])
+		}
 	}
-	return q.race(ctx, wait, keep)
+	return all, ok
 }
 
-// race is race with a load in a spare slot, and counts it if that wins.
-func (q query[V]) race(ctx context.Context, wait func(context.Context) error, keep func()) (w won, is bool, err error) {
-	w, is, err = race(ctx, wait, func(ctx context.Context) (won, bool) { return q.hedge(ctx, limit.Slot{}) }, keep)
-	if is {
-		q.guard.hedgesWon.Add(1)
-	}
-	return w, is, err
-}
-
-// hedge loads in a flight that all callers of the instance share, and which may have begun. It answers only if the load is good for
-// this call: failures are not, as Redis may have the value.
-func (q query[V]) hedge(ctx context.Context, s limit.Slot) (w won, is bool) {
+// hedgeOnce returns the keys whose loads had begun before the call.
+func (q query[V]) hedgeOnce(ctx context.Context, keys []string, s limit.Slot, all map[string]won) (rest []string, ok bool) {
 	g := q.guard
-	j := q.job(ctx, nil, false)
-	j.spare, j.scope.nested = true, false
-	for ctx := outsideLoads(ctx); ; s = (limit.Slot{}) {
-		given := s
+	var b *batch
+	if q.spec.loadMany != nil {
+		if s, ok = g.loaders.limits.Take(ctx, limit.Need{Spare: true, Kind: q.spec.policyOf(g).loadSlots()}); !ok {
+			return nil, false
+		}
+		b, s = q.batchIn(ctx, s, keys), limit.Slot{}
+	}
+	ok = true
+	entered, tickets := make([]string, 0, len(keys)), make([]ticket, 0, len(keys))
+	for _, key := range keys {
+		j := q.loadOf(ctx, key, b)
+		j.spare = true
 		t, err := g.enter(ctx, j, hedged, func(ctx context.Context, publish func(answer)) answer {
-			return g.runHedge(ctx, j, given, publish)
+			return g.runHedge(ctx, j, s, publish)
 		})
-		if t.Joined || err != nil {
-			g.loaders.limits.Free(given) // before the wait: the flight may wait for this very slot
+		if err != nil || t.Joined {
+			g.loaders.limits.Free(s) // before the wait: the flight may wait for this very slot
 		}
 		if err != nil {
-			return w, false
+			ok = false
+			continue
 		}
-		a, err := g.awaitTicket(ctx, t, j.key, q.asked)
-		if err != nil {
-			return w, false
-		}
-		if a.answers(q.asked, t.Joined) {
-			return won{a, t.Joined}, a.err == nil || a.absent
-		}
-		if !g.hedgeAgain(ctx, q.key) {
-			return w, false
+		entered, tickets = append(entered, key), append(tickets, t)
+	}
+	for i, t := range tickets {
+		switch a, err := g.awaitTicket(ctx, t, entered[i], q.asked); {
+		case err != nil:
+			ok = false
+		case !a.answers(q.asked, t.Joined):
+			rest = append(rest, entered[i])
+		case a.err != nil && !a.absent:
+			ok = false
+		default:
+			all[entered[i]] = won{a, t.Joined}
 		}
 	}
+	return rest, ok
 }
 
 // hedgeAgain waits before the next load: Redis has answered something, so the answer to this call may be about to come. In a part that is slow
@@ -143,8 +158,7 @@ func (g *Guard) hedgeAgain(ctx context.Context, key string) bool {
 
 // runHedge is the run of such a flight: it loads in the slot, or waits for a spare one. Then it stays until Redis has answered something, so
 // that a Redis that stops for a while causes one load of a key, and no more. It need not where Redis is known to be slow.
-func (g *Guard) runHedge(ctx context.Context, j *job, s limit.Slot, publish func(answer)) answer {
-	defer j.skip()
+func (g *Guard) runHedge(ctx context.Context, j *load, s limit.Slot, publish func(answer)) answer {
 	part := g.breakers.Of(j.valueKey)
 	if s.IsNone() {
 		var err error
@@ -171,71 +185,76 @@ func (g *Guard) runHedge(ctx context.Context, j *job, s limit.Slot, publish func
 }
 
 // retrieveSlowly answers a call whose part is slow: from a load if there is a slot for it, and only otherwise from Redis, if that is faster.
-func (q query[V]) retrieveSlowly(ctx context.Context, past intent.Past) (v V, how Outcome, err error) {
-	g := q.guard
-	need := limit.Need{Spare: true, Kind: q.spec.policyOf(g).loadSlots()}
+func (q query[V]) retrieveSlowly(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
+	g, key := q.guard, q.spec.key
 	q.besides = true
-	if s := g.loaders.limits.AtHand(need); !s.IsNone() {
-		if w, is := q.hedge(ctx, s); is {
+	if s := g.loaders.limits.AtHand(limit.Need{Spare: true, Kind: q.spec.policyOf(g).loadSlots()}); !s.IsNone() {
+		if all, is := q.hedge(ctx, []string{key}, s); is {
 			g.hedgesWon.Add(1)
-			return unpack[V](w.answer, w.joined)
+			return unpack[V](all[key].answer, all[key].joined)
 		}
 		return q.ask(ctx, past)
 	}
-	if old, ok := q.spec.lateFromLocal(g, q.key); ok {
+	if old, ok := q.spec.lateFromLocal(g, key); ok {
 		return old.result()
 	}
-	wait := func(ctx context.Context) error {
+	all, is, err := q.race(ctx, []string{key}, func(ctx context.Context) error {
 		v, how, err = q.ask(ctx, past)
 		return err
-	}
-	w, is, err := q.race(ctx, wait, func() {})
+	}, func() {})
 	if is {
-		return unpack[V](w.answer, w.joined)
+		return unpack[V](all[key].answer, all[key].joined)
 	}
 	return v, how, err
 }
 
 // lateFromLocal is staleFromLocal while Redis has only not answered yet: what the tier may not know of must be nothing.
-func (s loadSpec[V]) lateFromLocal(g *Guard, key string) (f found[V], ok bool) {
+func (s *loadSpec[V]) lateFromLocal(g *Guard, key string) (f found[V], ok bool) {
 	if g.local == nil || !g.local.IsInformed(key) {
 		return f, false
 	}
 	return s.staleFromLocal(g, key)
 }
 
-// awaitRead waits for a read. Done: the call has its answer otherwise, or will not get one.
+// awaitRead waits for a read of a Get or a Fetch. Done: the call has its answer otherwise, or will not get one.
 func (q *query[V]) awaitRead(ctx context.Context, read *send.Read) (v V, how Outcome, done bool, err error) {
 	late, err := read.WaitLate(ctx)
-	var w won
-	if late {
-		if old, ok := q.spec.lateFromLocal(q.guard, q.key); ok {
-			v, how, err = old.result()
-			return v, how, true, err
-		}
-		wait := read.Wait
-		if q.spec.mayGiveUp(ctx, q.guard, q.key) {
-			wait = q.waitBriefly(read)
-		}
-		w, done, err = q.beside(ctx, wait, func() {})
-		switch {
-		case err != nil && ctx.Err() == nil && errors.Is(err, errLate):
-			v, how, err = q.bypass(ctx, q.guard.redisError("get", q.key, send.ErrTimeout))
-			return v, how, true, err
-		case done:
-			v, how, err = unpack[V](w.answer, w.joined)
-			return v, how, true, err
-		}
-	}
-	if err != nil {
-		return v, "", true, unanswered(ctx, q.key, err)
+	switch {
+	case late:
+		return q.awaitLateRead(ctx, read)
+	case err != nil:
+		return v, "", true, unanswered(ctx, q.spec.key, err)
 	}
 	return v, "", false, nil
 }
 
+func (q query[V]) awaitLateRead(ctx context.Context, read *send.Read) (v V, how Outcome, done bool, err error) {
+	key := q.spec.key
+	if old, ok := q.spec.lateFromLocal(q.guard, key); ok {
+		v, how, err = old.result()
+		return v, how, true, err
+	}
+	wait := read.Wait
+	if q.spec.mayGiveUp(ctx, q.guard, key) {
+		wait = q.waitBriefly(read)
+	}
+	all, is, err := q.beside(ctx, []string{key}, wait, func() {})
+	switch {
+	case is:
+		v, how, err = unpack[V](all[key].answer, all[key].joined)
+	case err != nil && ctx.Err() == nil && errors.Is(err, errLate):
+		v, how, err = q.bypass(ctx, q.guard.redisError("get", key, send.ErrTimeout))
+	case err != nil:
+		err = unanswered(ctx, key, err)
+	default:
+		return v, "", false, nil
+	}
+	return v, how, true, err
+}
+
 // waitBriefly waits for a read, which is late, for as long as reads take at most; then the error is errLate.
-func (q *query[V]) waitBriefly(read *send.Read) func(context.Context) error {
-	part, longest := q.guard.breakerOf(q.key), q.guard.cfg.RedisTimeout
+func (q query[V]) waitBriefly(read *send.Read) func(context.Context) error {
+	part, longest := q.guard.breakerOf(q.spec.key), q.guard.cfg.RedisTimeout
 	left := part.Timeout(longest) - q.guard.lateAfter(part)
 	return func(ctx context.Context) error {
 		within, stop := context.WithTimeoutCause(ctx, left, errLate)
@@ -248,27 +267,61 @@ func (q *query[V]) waitBriefly(read *send.Read) func(context.Context) error {
 	}
 }
 
-// await waits for the answer of a flight that asks for the lease.
-func (q *query[V]) await(ctx context.Context, t ticket) (w won, err error) {
-	ctx, end := q.guard.beginJoined(ctx, t, q.key)
-	if t.Late(ctx) {
-		w, err = q.awaitLate(ctx, t)
-	} else {
-		w.joined = t.Joined
-		w.answer, err = waitFor(ctx, t, q.asked)
+// isLate waits for a read until it is late, and reports whether it is, and the call may load beside that. In a part that is slow it does not wait.
+func (q *query[V]) isLate(ctx context.Context, r *wanted[V]) bool {
+	if r.read == nil {
+		return false
 	}
-	return w, endJoined(end, w.answer, err)
+	late := q.guard.isSlow(r.key)
+	if !late {
+		late, r.err = r.read.WaitLate(ctx)
+	}
+	return late && q.spec.mayHedge(ctx, q.guard, r.key)
 }
 
-// awaitLate goes on with that when Redis keeps the flight waiting.
-func (q query[V]) awaitLate(ctx context.Context, t ticket) (won, error) {
-	own := won{joined: t.Joined}
-	w, is, err := q.beside(ctx, func(ctx context.Context) (err error) {
-		own.answer, err = waitFor(ctx, t, q.asked)
-		return err
-	}, t.Keep)
-	if is {
-		return w, nil
+// gotten is what came of a ticket.
+type gotten struct {
+	won
+	err error // there was no answer
+}
+
+// awaitAll waits for the flights of the keys.
+func (q *query[V]) awaitAll(ctx context.Context, keys []string, tickets []ticket) []gotten {
+	all, late := make([]gotten, len(tickets)), false
+	for i := 0; i < len(tickets) && !late; i++ {
+		t := tickets[i]
+		ctx, end := q.guard.beginJoined(ctx, t, keys[i])
+		if late = t.Late(ctx); late {
+			copy(all[i:], q.awaitLate(ctx, keys[i:], tickets[i:]))
+		} else {
+			all[i].joined = t.Joined
+			all[i].answer, all[i].err = waitFor(ctx, t, q.asked)
+		}
+		_ = endJoined(end, all[i].answer, all[i].err)
 	}
-	return own, err
+	return all
+}
+
+// awaitLate waits for flights, the first of which Redis keeps waiting, and loads their keys beside that.
+func (q query[V]) awaitLate(ctx context.Context, keys []string, tickets []ticket) []gotten {
+	all := make([]gotten, len(tickets))
+	hedged, is, _ := q.beside(ctx, keys, func(ctx context.Context) (failed error) { // each has its error
+		for i, t := range tickets {
+			all[i].joined = t.Joined
+			if all[i].answer, all[i].err = waitFor(ctx, t, q.asked); failed == nil {
+				failed = all[i].err
+			}
+		}
+		return failed
+	}, func() {
+		for _, t := range tickets {
+			t.Keep()
+		}
+	})
+	for i := range all {
+		if is {
+			all[i] = gotten{won: hedged[keys[i]]}
+		}
+	}
+	return all
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -25,9 +23,8 @@ var errBroken = errors.New("broken")
 func keptWaiting(t *testing.T, cfg Config) (*fleet, *redistest.Proxy) {
 	t.Helper()
 	proxy := redistest.StartProxy(t, shared.Addr())
-	patient := proxy.Client(t, func(o *redis.Options) { o.ReadTimeout = bearing })
 	cfg.RedisTimeout = bearing
-	f := newFleetOn(t, shared.Client(t), cfg, patient, shared.Client(t))
+	f := newFleetOn(t, shared.Client(t), cfg, proxy.Client(t), shared.Client(t))
 	warm(t, f)
 	return f, proxy
 }

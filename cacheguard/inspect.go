@@ -83,7 +83,7 @@ type Here struct {
 	InTier   bool // the local tier has a value, which it may serve
 	Loads    int  // loads, and waits for other instances' loads, under way
 	Callers  int  // calls that wait for these
-	Owed     bool // an invalidation of the key is still to be sent: the key is loaded without the cache
+	Pending  bool // an invalidation of the key is still to be sent: the key is loaded without the cache
 	Bypassed bool // see Bypass
 	Cut      bool // the circuit breaker is open: Redis does not answer
 }
@@ -115,7 +115,7 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 
 func (g *Guard) inspectHere(key string) Here {
 	h := Here{
-		Owed: g.invalidations.Has(key), Bypassed: g.off.Bypassed(), Cut: g.breakers.Of(g.keys.ValueKey(key)).IsOpen(),
+		Pending: g.writes.IsPending(key), Bypassed: g.off.Bypassed(), Cut: g.breakers.Of(g.keys.ValueKey(key)).IsOpen(),
 		InTier: g.local != nil && g.local.Has(key),
 	}
 	h.Loads, h.Callers = g.flights.Count(func(k flightKey) bool { return k.key == key })

@@ -158,7 +158,7 @@ func TestWhenRedisFailsInspectHasWhatIsKnownHere(t *testing.T) {
 	if failed, is := errors.AsType[*RedisError](err); !is || failed.Op != "inspect" {
 		t.Error(err)
 	}
-	expect.Equal(t, "pending", i.Here.Owed, true)
+	expect.Equal(t, "pending", i.Here.Pending, true)
 }
 
 func TestAnInspectionCanBeRead(t *testing.T) {
@@ -167,7 +167,7 @@ func TestAnInspectionCanBeRead(t *testing.T) {
 		Key: "k", State: EntryStale, Age: time.Second, KeptFor: time.Minute, LoadTook: 2 * time.Second, Kind: "coded", Size: 99,
 		Tags: []string{"a"}, TagVersions: []string{"v1"}, Load: &Holder{Instance: "shop-1", For: time.Second, Left: 3 * time.Second}, Waiting: 2,
 		Writers: []Holder{{}}, Blocked: 1, Failure: &Failure{Message: "oops", InARow: 3, Left: time.Second},
-		Here: Here{InTier: true, Loads: 1, Callers: 7, Owed: true, Bypassed: true, Cut: true},
+		Here: Here{InTier: true, Loads: 1, Callers: 7, Pending: true, Bypassed: true, Cut: true},
 	}.String()
 	expect.Equal(t, "text", text, `"k": stale
   stored 1s ago, fresh for 0s, in Redis for 1m0s

@@ -80,7 +80,7 @@ func (h Here) String() string {
 	}{
 		{h.InTier, "in the local tier"},
 		{h.Loads > 0, fmt.Sprintf("%d loads or waits under way, %d callers", h.Loads, h.Callers)},
-		{h.Owed, "an invalidation is still to be sent"},
+		{h.Pending, "an invalidation is still to be sent"},
 		{h.Bypassed, "the cache is bypassed"},
 		{h.Cut, "Redis does not answer"},
 	} {

@@ -5,17 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/cache/intent"
-	whyoff "github.com/cacheguard/go/internal/cache/off"
-	"github.com/cacheguard/go/internal/cache/update"
+	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // Intent is a dead man's switch around a transaction, see Guard.Intend. It is safe for concurrent use.
-type Intent struct {
-	guard *Guard
-	kept  *intent.Intent
-}
+type Intent struct{ kept *write.Change }
 
 var (
 	errNilIntent = errors.New("cacheguard: intent is nil (did Intend return an error?)")
@@ -55,19 +50,12 @@ func (g *Guard) Intend(ctx context.Context, c Changes) (*Intent, error) {
 	if ctx.Err() != nil {
 		return nil, notCalled(fmt.Errorf("cacheguard: intend: %w", context.Cause(ctx)))
 	}
-	if !g.life.Begin() {
-		return nil, notCalled(ErrClosed)
-	}
-	defer g.life.Done()
-	in := g.intents.Begin()
-	if in == nil {
-		return nil, notCalled(ErrClosed)
-	}
+	in := g.writes.Begin()
 	if err := in.Announce(ctx, c.Keys, c.Tags); err != nil {
 		in.Stop() // what stands expires
 		return nil, notCalled(err)
 	}
-	return &Intent{g, in}, nil
+	return &Intent{in}, nil
 }
 
 // Also adds what the transaction turned out to change. It is called before the commit: an error says that Redis does not know of the names,
@@ -80,10 +68,6 @@ func (in *Intent) Also(ctx context.Context, c Changes) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if !in.guard.life.Begin() {
-		return ErrClosed
-	}
-	defer in.guard.life.Done()
 	return in.kept.Announce(ctx, c.Keys, c.Tags)
 }
 
@@ -96,7 +80,7 @@ func (in *Intent) Done(ctx context.Context) error {
 	if in == nil {
 		return errNilIntent
 	}
-	return wasCalled(in.kept.Done(ctx))
+	return saying(in.kept.Done(ctx), true)
 }
 
 // Context returns a context for reads within the transaction. What a Get loads with it, or with the context of a loader below it, is this
@@ -112,19 +96,6 @@ func (in *Intent) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, intentKey{}, &intentScope{in.kept, outer})
 }
 
-// openIntents makes what keeps them.
-func (g *Guard) openIntents() {
-	cfg := intent.Config{
-		Instance: g.cfg.Instance, Timeout: g.cfg.UpdateTimeout, Anyway: g.cfg.UpdateAnyway, Logger: g.cfg.Logger, Closed: ErrClosed,
-		Keys: &g.keys, Epochs: g.epochs, OfKeys: &g.invalidations, OfEpochs: &g.ofEpochs, Keeper: g.keeper, Life: g.life,
-		Named: g.named, AreAny: func(some bool) { g.off.Put(whyoff.Intents, some) },
-	}
-	if g.cfg.Disabled {
-		cfg.InProcess = &g.process
-	}
-	g.intents.Open(cfg)
-}
-
 // Also names, within the write of an Update, UpdateMany or Put, what else it changes: tags, and keys that only its statements told. It is called with
 // the context that write was given, before write commits. An error says that Redis could not be told, and that write must not commit.
 //
@@ -133,7 +104,7 @@ func (g *Guard) openIntents() {
 //
 // It takes one round trip, and one more after write.
 func Also(ctx context.Context, c Changes) error {
-	u := update.Of(ctx)
+	u := write.Of(ctx)
 	if u == nil {
 		return errNoUpdate
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/intent"
+	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
@@ -310,7 +310,7 @@ func TestTransactionsInOppositeOrdersWaitForNobody(t *testing.T) {
 	for _, key := range []string{"a", "b"} {
 		expect.Equal(t, key, f.exists(f.intents(key)), false)
 	}
-	n, _ := f.guards[0].intents.Count()
+	n, _ := f.guards[0].writes.Intents()
 	expect.Equal(t, "intents", n, 0)
 }
 
@@ -358,7 +358,7 @@ func TestAnIntentThatNobodyEndsIsDoneByItself(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: brisk, UpdateTimeout: brisk})
 	g, ctx := f.guards[0], context.Background()
 	in := mustIntend(t, g, Changes{Keys: []string{"k"}})
-	redistest.Await(t, "it is over", func() bool { n, _ := g.intents.Count(); return n == 0 && !f.exists(f.intents("k")) })
+	redistest.Await(t, "it is over", func() bool { n, _ := g.writes.Intents(); return n == 0 && !f.exists(f.intents("k")) })
 	expect.ErrorIs(t, in.Also(ctx, Changes{Keys: []string{"j"}}), rwlock.ErrLeaseLost)
 	mustGet(t, g, "k", returns("old")) // before the late commit
 	err := in.Done(ctx)
@@ -366,7 +366,7 @@ func TestAnIntentThatNobodyEndsIsDoneByItself(t *testing.T) {
 	expect.Equal(t, "written", Written(err), true)
 	expect.Equal(t, "afterwards", mustGet(t, g, "k", returns("new")), "new")
 	expect.ErrorIs(t, in.Done(ctx), rwlock.ErrLeaseLost)
-	expect.ErrorIs(t, in.Also(ctx, Changes{Keys: []string{"j"}}), intent.ErrDone)
+	expect.ErrorIs(t, in.Also(ctx, Changes{Keys: []string{"j"}}), write.ErrDone)
 }
 
 func TestAnIntentRefusesWhatNobodyCanName(t *testing.T) {
@@ -396,7 +396,7 @@ func TestAnIntentRefusesWhatNobodyCanName(t *testing.T) {
 		all.Go(func() { expect.Equal(t, "Done", in.Done(ctx), nil) })
 	}
 	all.Wait()
-	expect.ErrorIs(t, in.Also(ctx, Changes{}), intent.ErrDone)
+	expect.ErrorIs(t, in.Also(ctx, Changes{}), write.ErrDone)
 
 	var none *Intent
 	var noGuard *Guard

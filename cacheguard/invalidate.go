@@ -2,11 +2,9 @@ package cacheguard
 
 import (
 	"context"
+	"slices"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/invalidate"
-	whyoff "github.com/cacheguard/go/internal/cache/off"
-	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
@@ -30,12 +28,7 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	if g == nil {
 		return errNilGuard
 	}
-	named := make([]string, 0, len(keys))
-	for _, key := range keys {
-		if key != "" {
-			named = append(named, key)
-		}
-	}
+	named := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == "" })
 	var refused error
 	if len(named) < len(keys) {
 		refused = errEmptyKey
@@ -49,42 +42,9 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	defer g.life.Done()
 	g.named(named, nil)
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskInvalidate, named)
-	err := errs.Join(refused, g.send(ctx, &g.invalidations, named))
+	err := errs.Join(refused, g.writes.Invalidate(ctx, named, nil))
 	end(End{Err: err})
 	return err
-}
-
-// send sends invalidations. A disabled Guard has nobody to send them to.
-func (g *Guard) send(ctx context.Context, s *invalidate.Sender, keys []string) error {
-	if g.cfg.Disabled {
-		g.process.Overtake()
-		return nil
-	}
-	return s.Send(ctx, keys)
-}
-
-// openInvalidations makes what sends them.
-func (g *Guard) openInvalidations() {
-	w := &invalidate.Writer{
-		Link: g.link, Replicas: g.cfg.Replicas, Breakers: g.breakers,
-		Life: g.life, Journal: &g.journal, Notices: g.notices, Owner: (*invalidating)(g),
-	}
-	g.invalidations.OpenKeys(w, &g.keys)
-	g.invalidations.AreAny = func(some bool) { g.off.Put(whyoff.Pending, some) }
-	g.ofEpochs.OpenEpochs(w, g.epochs)
-}
-
-// invalidating is a Guard as its invalidate.Writer sees it.
-type invalidating Guard
-
-func (w *invalidating) Local() *tier.Local { return w.local }
-
-func (w *invalidating) Failed(op, key string, err error) error {
-	return (*Guard)(w).redisError(op, key, err)
-}
-
-func (w *invalidating) Untold(op, key string, err error) error {
-	return &RedisError{Op: op, Key: key, Err: err}
 }
 
 // InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded. It takes a round trip, however many
@@ -130,5 +90,5 @@ func (g *Guard) invalidateNames(ctx context.Context, names []string) error {
 		return ErrClosed
 	}
 	defer g.life.Done()
-	return g.send(ctx, &g.ofEpochs.Sender, g.ofEpochs.InAllParts(names))
+	return g.writes.Invalidate(ctx, nil, names)
 }

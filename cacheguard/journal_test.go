@@ -50,7 +50,7 @@ func TestAnOutageUnderLoadIsAHandfulOfLines(t *testing.T) {
 	redistest.Await(t, "the outage is logged", func() bool {
 		getAll()
 		_ = g.Invalidate(context.Background(), keys[:20]...)
-		return len(lines(text(), "redis unavailable")) == 1 && len(lines(text(), "invalidations owed")) == 1
+		return len(lines(text(), "redis unavailable")) == 1 && len(lines(text(), "invalidations pending")) == 1
 	})
 	redistest.Await(t, "the lost subscription is logged", func() bool {
 		getAll()
@@ -59,16 +59,16 @@ func TestAnOutageUnderLoadIsAHandfulOfLines(t *testing.T) {
 	server.Resume()
 	redistest.Await(t, "all is over", func() bool {
 		getAll()
-		return len(lines(text(), "redis available again")) > 0 && len(lines(text(), "owed invalidations sent")) > 0 &&
+		return len(lines(text(), "redis available again")) > 0 && len(lines(text(), "pending invalidations sent")) > 0 &&
 			len(lines(text(), "subscription back")) > 0
 	})
 	if n := strings.Count(text(), "\n"); n > 20 {
 		t.Errorf("%d lines:\n%s", n, text())
 	}
 	for what, wants := range map[string][]string{
-		"redis available again":   {"cache=shop", "instance=shop-1", "lasted=", "requests_failed=", "loads_without_redis=", "keys_owed="},
-		"owed invalidations sent": {"lasted=", "keys=20"},
-		"subscription back":       {"lasted="},
+		"redis available again":      {"cache=shop", "instance=shop-1", "lasted=", "requests_failed=", "loads_without_redis=", "keys_pending="},
+		"pending invalidations sent": {"lasted=", "keys=20"},
+		"subscription back":          {"lasted="},
 	} {
 		expectIn(t, lines(text(), what)[0], wants...)
 	}
@@ -154,7 +154,7 @@ func TestAClockThatStepsIsLogged(t *testing.T) {
 	expect.Equal(t, "lines", len(lines(text(), "clock of redis stepped")), 1)
 }
 
-func TestWhatIsOwedIsLoggedWhateverItIs(t *testing.T) {
+func TestWhatIsPendingIsLoggedWhateverItIs(t *testing.T) {
 	t.Parallel()
 	for name, invalidate := range map[string]func(*Guard) error{
 		"keys": func(g *Guard) error { return g.Invalidate(context.Background(), "k") },
@@ -177,16 +177,16 @@ func TestWhatIsOwedIsLoggedWhateverItIs(t *testing.T) {
 				t.Fatal("no error")
 			}
 			s := g.Stats()
-			expect.Equal(t, "pending", s.Owed, 1)
-			expect.Equal(t, "for a time", s.OwedFor > 0, true)
-			expect.Equal(t, "lines", len(lines(text(), "invalidations owed")), 1)
+			expect.Equal(t, "pending", s.Pending, 1)
+			expect.Equal(t, "for a time", s.PendingFor > 0, true)
+			expect.Equal(t, "lines", len(lines(text(), "invalidations pending")), 1)
 			for _, rule := range rules {
 				rule.Remove()
 			}
-			redistest.Await(t, "its end is logged", func() bool { return len(lines(text(), "owed invalidations sent")) == 1 })
+			redistest.Await(t, "its end is logged", func() bool { return len(lines(text(), "pending invalidations sent")) == 1 })
 			s = g.Stats()
-			expect.Equal(t, "pending in the end", s.Owed, 0)
-			expect.Equal(t, "for a time", s.OwedFor, 0)
+			expect.Equal(t, "pending in the end", s.Pending, 0)
+			expect.Equal(t, "for a time", s.PendingFor, 0)
 		})
 	}
 }

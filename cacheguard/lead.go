@@ -1,6 +1,7 @@
 package cacheguard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,31 +27,27 @@ import (
 // confirmed that nothing was written since.
 func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if got.TakenOver {
-		r.guard.tell(ctx, report.Takeover, r.job.key, nil)
+		r.guard.tell(ctx, report.Takeover, r.load.key, nil)
 	}
 	if !got.Unfit {
-		r.job.forgetOld()
+		r.load.forgetOld()
 	}
 	renewal := &lease.Renewal{Lease: leading{r}, TTL: r.guard.cfg.LeaseTTL}
 	r.guard.keeper.Keep(renewal)
 	defer r.guard.keeper.Drop(renewal)
-	epochs := r.beforeLoad(ctx)
-	if epochs.Ready(ctx); !r.mayShowOld(epochs) {
-		r.job.forgetOld()
+	if r.under.Ready(ctx); !r.mayShowOld() {
+		r.load.forgetOld()
 	}
-	r.joined, r.job.encode = flight.Entered(ctx), r.encode
+	r.joined, r.load.encode = flight.Entered(ctx), r.encode
 	began := r.guard.clock.Tick()
-	out := r.guard.loaders.run(ctx, r.job, r.slot)
-	a := answer{
-		value: out.value, err: out.err, absent: out.absent, outcome: Loaded, before: began, loaded: r.guard.clock.Tick(),
-		origin: r.guard.cfg.Hooks.origin(ctx),
-	}
+	out := r.guard.loaders.run(ctx, r.load, r.slot)
+	a := out.answer(Loaded, began)
+	a.loaded = r.guard.clock.Tick()
 	switch {
 	case out.err != nil && ctx.Err() != nil: // nobody waits any more
 		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
-		return answer{err: closedOr(context.Cause(ctx))}
-	case out.err != nil && errors.Is(out.err, context.Canceled):
-		a.cancelled = true
+		return abandoned(ctx)
+	case a.cancelled:
 		r.publish(a)
 		r.giveUp()
 	case out.err != nil && !out.absent:
@@ -66,19 +63,19 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 // leading is a rebuild as its keeper sees it.
 type leading struct{ *rebuild }
 
-func (r leading) Due() script.Call    { return r.guard.keys.Renew(r.job.valueKey, r.token) }
+func (r leading) Due() script.Call    { return r.guard.keys.Renew(r.load.valueKey, r.token) }
 func (r leading) Kept(time.Time, int) {}
 func (r leading) Lost(int) {
-	r.guard.tell(context.Background(), report.LeaseLost, r.job.key, nil)
+	r.guard.tell(context.Background(), report.LeaseLost, r.load.key, nil)
 }
 
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.
 func (r *rebuild) rememberFailure(out loaded) {
 	r.guard.failures.Add(r.token, out.err, r.guard.cfg.clock.Now())
 	// Not ctx: all callers have the error by now, and may have left. If this fails, the lease expires.
-	_, err := r.guard.link.Do(context.Background(), r.job.valueKey, &send.Call{Script: r.guard.keys.Fail(r.job.valueKey, r.token, out.text), Rank: send.EndsWork})
+	_, err := r.guard.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: r.guard.keys.Fail(r.load.valueKey, r.token, out.text), Rank: send.EndsWork})
 	if err != nil {
-		_ = r.guard.redisError("fail", r.job.key, err)
+		_ = r.guard.redisError("fail", r.load.key, err)
 	}
 }
 
@@ -87,34 +84,33 @@ func (r *rebuild) rememberFailure(out loaded) {
 // it is good only for calls that began before the loader did.
 func (r *rebuild) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64) {
 	ctx = context.WithoutCancel(ctx)
-	epochs := r.beforeLoad(ctx)
-	stamp, refused := r.stamp(ctx, epochs, out.tags)
+	stamp, refused := r.stamp(ctx, out.tags)
 	if errors.Is(refused, epoch.ErrUnproven) {
-		r.guard.tell(ctx, report.Rejected, r.job.key, nil)
+		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
 		r.giveUp()
 		return began
 	}
 	f := r.prepare(ctx, out, generation, stamp, refused)
 	sent := r.guard.clock.Tick()
-	prove := r.proof(ctx, epochs, stamp)
-	cmd, err := r.guard.link.Do(ctx, r.job.valueKey, &send.Call{
-		Script: r.guard.keys.Fill(r.job.valueKey, f), Rank: send.EndsWork, Size: len(f.Tail),
+	prove := r.proof(ctx, stamp)
+	cmd, err := r.guard.link.Do(ctx, r.load.valueKey, &send.Call{
+		Script: r.guard.keys.Fill(r.load.valueKey, f), Rank: send.EndsWork, Size: len(f.Tail),
 	})
 	proven := prove()
 	if err != nil {
-		r.guard.life.Go(r.giveUp)                      // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
-		_ = r.guard.redisError("fill", r.job.key, err) // the callers have the value
+		r.guard.life.Go(r.giveUp)                       // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
+		_ = r.guard.redisError("fill", r.load.key, err) // the callers have the value
 		return began
 	}
 	switch status, _ := cmd.Text(); status {
 	case protocol.Refused:
-		r.guard.tell(ctx, report.Rejected, r.job.key, nil)
+		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
 		return began
 	case protocol.Stored:
 		r.guard.written.Add(uint64(len(f.Head) + len(f.Tail)))
 	case protocol.Kept:
 	default:
-		r.guard.tell(ctx, report.Unstorable, r.job.key, errors.New(status), r.job.policy.logAttrs()...)
+		r.guard.tell(ctx, report.Unstorable, r.load.key, errors.New(status), r.load.policy.logAttrs()...)
 	}
 	if !proven {
 		return began // a tag was invalidated in the meantime, or nobody knows
@@ -123,29 +119,29 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 }
 
 // mayShowOld reports whether the loader may see the entry that it is to replace.
-func (r *rebuild) mayShowOld(epochs *epoch.Reading) bool {
-	if r.unfit == nil || r.job.anew == nil {
+func (r *rebuild) mayShowOld() bool {
+	if r.unfit == nil || r.load.anew == nil {
 		return true
 	}
-	e, err := protocol.DecodeEntry(r.job.key, r.unfit)
-	return err != nil || epochs.Confirms(e.Stamp) // an error: nobody could read it
+	e, err := protocol.DecodeEntry(r.load.key, r.unfit)
+	return err != nil || r.under.Confirms(e.Stamp) // an error: nobody could read it
 }
 
 // stamp returns the stamp of what was loaded after the epochs were ready.
-func (r *rebuild) stamp(ctx context.Context, epochs *epoch.Reading, of []string) (protocol.Stamp, error) {
-	tags := union(r.job.known, of)
+func (r *rebuild) stamp(ctx context.Context, of []string) (protocol.Stamp, error) {
+	tags := union(r.load.known, of)
 	if err := checkTags(tags); err != nil {
 		return protocol.Stamp{}, err
 	}
-	return epochs.Stamp(ctx, tags)
+	return r.under.Stamp(ctx, tags)
 }
 
 // proof begins to ask whether the stamp is still valid, if anybody joined after the load began, and returns a function that tells.
-func (r *rebuild) proof(ctx context.Context, epochs *epoch.Reading, stamp protocol.Stamp) func() bool {
+func (r *rebuild) proof(ctx context.Context, stamp protocol.Stamp) func() bool {
 	if flight.Entered(ctx) == r.joined {
 		return func() bool { return false }
 	}
-	proof := epochs.Prove(ctx, stamp)
+	proof := r.under.Prove(ctx, stamp)
 	return func() bool {
 		ctx, cancel := context.WithTimeout(ctx, 2*r.guard.cfg.RedisTimeout) // one for the queue
 		defer cancel()
@@ -156,15 +152,15 @@ func (r *rebuild) proof(ctx context.Context, epochs *epoch.Reading, stamp protoc
 
 // encode encodes what was loaded, before its callers have it, who may change it. Some values are decoded again, and compared.
 func (r *rebuild) encode(ctx context.Context, out *loaded) {
-	p := r.job.policy
-	out.what, out.payload, out.refused = r.job.shape.Encode(p.codec, out.value)
+	p := r.load.policy
+	out.what, out.payload, out.refused = r.load.shape.Encode(p.codec, out.value)
 	if limit := r.guard.cfg.MaxValueBytes; out.refused == nil && limit > 0 && len(out.payload) > limit {
 		out.refused = fmt.Errorf("its %d bytes are more than MaxValueBytes (%d)", len(out.payload), limit)
 	}
 	if out.refused != nil || out.what == protocol.Raw || !p.fidelity.Due() {
 		return
 	}
-	back, err := r.job.shape.Decode(p.codec, protocol.Entry{Kind: out.what, Payload: out.payload})
+	back, err := r.load.shape.Decode(p.codec, protocol.Entry{Kind: out.what, Payload: out.payload})
 	if err != nil {
 		p.fidelity.Doubt()
 		out.refused = fmt.Errorf("it cannot be decoded: %w", err)
@@ -175,28 +171,23 @@ func (r *rebuild) encode(ctx context.Context, out *loaded) {
 		if p.fidelity.Tell() {
 			is = report.Altered
 		}
-		r.guard.tell(ctx, is, r.job.key, nil, p.logAttrs("field", path, "problem", what)...)
+		r.guard.tell(ctx, is, r.load.key, nil, p.logAttrs("field", path, "problem", what)...)
 	}
 }
 
 // prepare makes the entry. A value that cannot be stored makes none.
 func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, stamp protocol.Stamp, refused error) protocol.Filling {
-	f, p := protocol.Filling{Token: r.token, Generation: generation}, r.job.policy
-	if refused != nil {
-		r.guard.tell(ctx, report.Unstorable, r.job.key, refused, p.logAttrs()...)
-		return f
-	}
-	what, ttl, staleFor := protocol.Absent, min(p.negativeTTL, time.Duration(out.ttl)), time.Duration(0)
+	f, p := protocol.Filling{Token: r.token, Generation: generation}, r.load.policy
+	what, ttl, staleFor := protocol.Absent, min(p.negativeTTL, out.ttl), time.Duration(0)
 	if out.err == nil {
-		if out.refused != nil {
-			r.guard.tell(ctx, report.Unstorable, r.job.key, out.refused, p.logAttrs()...)
-			return f
-		}
-		what = out.what
-		ttl, staleFor = p.ttl, p.staleFor
+		what, ttl, staleFor, refused = out.what, p.ttl, p.staleFor, cmp.Or(refused, out.refused)
 		if out.ttl != unset {
-			ttl = time.Duration(out.ttl)
+			ttl = out.ttl
 		}
+	}
+	if refused != nil {
+		r.guard.tell(ctx, report.Unstorable, r.load.key, refused, p.logAttrs()...)
+		return f
 	}
 	ttl -= time.Duration(float64(ttl) * p.jitter * rand.Float64())
 	if ttl > 0 {
@@ -206,7 +197,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 	if staleFor == 0 && p.earlyRefresh == 0 && r.guard.local == nil {
 		freshFor = 0
 	}
-	f.Head, f.Tail = protocol.EncodeEntry(r.job.key, r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.slot.version, Stamp: stamp, Payload: out.payload}), r.token)
+	f.Head, f.Tail = protocol.EncodeEntry(r.load.key, r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.slot.version, Stamp: stamp, Payload: out.payload}), r.token)
 	return f
 }
 
@@ -214,7 +205,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 func (r *rebuild) pack(ctx context.Context, e protocol.Entry) protocol.Entry {
 	e, err := r.guard.cfg.packing().Pack(e, r.unfit)
 	if err != nil {
-		r.guard.tell(ctx, report.Uncompressed, r.job.key, err)
+		r.guard.tell(ctx, report.Uncompressed, r.load.key, err)
 	}
 	return e
 }

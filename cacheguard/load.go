@@ -33,8 +33,9 @@ type loaded struct {
 	absent bool   // err is ErrNotFound
 	text   string // of err
 	took   time.Duration
-	ttl    int64    // as set by SetTTL, or unset
-	tags   []string // as set by SetTags, and those of the value
+	ttl    time.Duration // as set by SetTTL, or unset
+	tags   []string      // as set by SetTags, and those of the value
+	origin string        // of the load
 
 	encoded
 }
@@ -48,14 +49,14 @@ type encoded struct {
 
 // need says what limits hold for a load. One that a loader asked for shares that loader's slot: if it needed one of its own, loaders that
 // hold all the slots could wait for each other. The keys of a GetMany share one slot.
-func (l *loaders) need(j *job) limit.Need {
+func (l *loaders) need(j *load) limit.Need {
 	return limit.Need{
 		Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.Covers(j.key), Spare: j.spare, Kind: j.policy.loadSlots(),
 	}
 }
 
 // takeSlot waits for a slot. The context belongs to the flight that wants to load, or to the caller of a GetMany.
-func (l *loaders) takeSlot(ctx context.Context, j *job) (limit.Slot, error) {
+func (l *loaders) takeSlot(ctx context.Context, j *load) (limit.Slot, error) {
 	s, ok := l.limits.Take(ctx, l.need(j))
 	if !ok {
 		return s, gaveUp(ctx)
@@ -82,7 +83,7 @@ func gaveUp(ctx context.Context) error {
 
 // run runs the loader under LoadTimeout, once it has a permit of FleetLoads, and frees its slot when the loader returns. When the context ends first, run leaves
 // the loader to itself, so that nobody waits for a loader that ignores its context.
-func (l *loaders) run(ctx context.Context, j *job, s limit.Slot) loaded {
+func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 	if ctx.Err() != nil { // nobody waits any more
 		l.limits.Free(s)
 		return loaded{err: context.Cause(ctx)}
@@ -99,7 +100,67 @@ func (l *loaders) run(ctx context.Context, j *job, s limit.Slot) loaded {
 		defer l.limits.Free(s)
 		l.runProtected(ctx, j, load, done)
 	})
-	return l.await(ctx, j.key, done)
+	out := l.await(ctx, j.key, done)
+	out.origin = l.cfg.Hooks.origin(ctx)
+	return out
+}
+
+// loadDirectly loads without asking Redis, and stores nothing.
+func (g *Guard) loadDirectly(ctx context.Context, j *load, how Outcome) answer {
+	s, err := g.loaders.takeSlot(ctx, j)
+	if err != nil {
+		return answer{err: err}
+	}
+	return g.loadIn(ctx, j, s, how)
+}
+
+// loadBypassed loads without Redis, because Redis does not answer. If Redis answers again by the time there is a slot, the
+// flight asks it after all: otherwise every instance would make the loads that queued up in an outage, and none would store
+// them.
+func (g *Guard) loadBypassed(ctx context.Context, j *load, publish func(answer)) answer {
+	if g.cfg.Disabled {
+		return g.loadDirectly(ctx, j, Bypassed)
+	}
+	breaker := g.breakers.Of(j.valueKey)
+	wasOpen := breaker.IsOpen()
+	s, err := g.loaders.takeSlot(ctx, j)
+	if err != nil {
+		return answer{err: err}
+	}
+	if wasOpen && !breaker.IsOpen() && !g.off.Bypassed() && !g.off.Unserved(j.key) && !j.scope.isTransactions() {
+		r := g.newRebuild(j, nil, publish)
+		r.slot, r.afterBypass = s, true
+		return r.run(ctx)
+	}
+	return g.loadIn(ctx, j, s, Bypassed)
+}
+
+// loadIn is loadDirectly in a slot, which it frees.
+func (g *Guard) loadIn(ctx context.Context, j *load, s limit.Slot, how Outcome) answer {
+	if g.cfg.Disabled {
+		how = Bypassed
+	}
+	j.forgetOld()
+	if how == Bypassed {
+		g.journal.LoadsWithout()
+	}
+	began := g.clock.Tick()
+	out := g.loaders.run(ctx, j, s)
+	if out.err != nil && ctx.Err() != nil {
+		return abandoned(ctx)
+	}
+	return out.answer(how, g.process.GoodBefore(began))
+}
+
+// abandoned is the answer of a flight whose callers have all left, or whose Guard is closed.
+func abandoned(ctx context.Context) answer { return answer{err: closedOr(context.Cause(ctx))} }
+
+// answer is what was loaded, for the callers that began before the tick.
+func (l *loaded) answer(how Outcome, before uint64) answer {
+	return answer{
+		value: l.value, err: l.err, absent: l.absent, outcome: how, before: before, origin: l.origin,
+		cancelled: l.err != nil && errors.Is(l.err, context.Canceled),
+	}
 }
 
 // await waits for what the loader returns, or the end of the context. It reports a load that takes longer than SlowLoad while it still
@@ -130,7 +191,7 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 }
 
 // withTimeoutOf is withTimeout for the load of a key. A batch has one timeout, for its call, after the wait for a slot.
-func (l *loaders) withTimeoutOf(ctx context.Context, j *job) (context.Context, context.CancelFunc) {
+func (l *loaders) withTimeoutOf(ctx context.Context, j *load) (context.Context, context.CancelFunc) {
 	if j.batch != nil {
 		return context.WithCancel(ctx)
 	}
@@ -144,20 +205,8 @@ func (l *loaders) withTimeout(ctx context.Context, key string) (context.Context,
 	return context.WithTimeoutCause(ctx, l.cfg.LoadTimeout, &loadTimeout{key, l.cfg.LoadTimeout})
 }
 
-// loadTimeout is why a load was ended. Few are, so its text is made only when somebody reads it.
-type loadTimeout struct {
-	key   string
-	limit time.Duration
-}
-
-func (e *loadTimeout) Error() string {
-	return fmt.Sprintf("cacheguard: load of %q took longer than LoadTimeout (%v): %v", e.key, e.limit, context.DeadlineExceeded)
-}
-
-func (*loadTimeout) Unwrap() error { return context.DeadlineExceeded }
-
 // runProtected calls the loader and always sends one result, also when the loader panics or ends its goroutine.
-func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done chan<- loaded) {
+func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done chan<- loaded) {
 	running := int64(1)
 	if j.batch != nil {
 		running = 0 // it only waits for the batch's
@@ -169,7 +218,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 	within, end, shown := l.begin(ctx, j)
 	start := l.cfg.clock.Now()
 	l.protect(ctx, j.key, func() (err error) {
-		if out.value, err = j.load(within); err == nil && j.tags != nil {
+		if out.value, err = j.run(within); err == nil && j.tags != nil {
 			tags = j.tags(out.value)
 		}
 		if err == nil && j.encode != nil && load.ttl.Load() > 0 {
@@ -187,7 +236,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // this very error
 			out = loaded{text: l.cfg.textOf(err)}
 		}
-		out.err, out.took, out.ttl = err, l.cfg.clock.Since(start), load.ttl.Load()
+		out.err, out.took, out.ttl = err, l.cfg.clock.Since(start), load.chosen()
 		out.tags = append(load.allTags(), tags...)
 		l.running.Add(-running)
 		j.policy.countRunning(-running)
@@ -200,7 +249,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 }
 
 // begin begins the task of loading, and shows the load to package admin. For the keys of a batch, the batch does both.
-func (l *loaders) begin(ctx context.Context, j *job) (within context.Context, end func(End), shown *observe.Load) {
+func (l *loaders) begin(ctx context.Context, j *load) (within context.Context, end func(End), shown *observe.Load) {
 	if j.batch != nil {
 		return ctx, noEnd, nil
 	}

@@ -90,23 +90,17 @@ func (s *loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 	return f, ok
 }
 
-// tryLocal returns what the local tier has, if the key may be read and the value may be served.
-func (s *loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
-	if g.local == nil || !g.off.None() && !mayReadLocal(ctx, g, key) {
+// tryLocal returns what the local tier has, if the call may use the cache for the key.
+func (s *loadSpec[V]) tryLocal(g *Guard, key string, w *way) (f found[V], ok bool) {
+	if g.local == nil || w.reason != nil || w.past.Any() {
 		return f, false
 	}
 	return s.fromLocal(g, key)
 }
 
-// mayReadLocal looks at all that could speak against it.
-func mayReadLocal(ctx context.Context, g *Guard, key string) bool {
-	within := pastOf(ctx, g, key)
-	return g.mustBypass(ctx, key) == nil && !within.Any()
-}
-
 // staleFromLocal returns what the local tier has when Redis does not answer, as a stale value, if stale
 // values may be served.
-func (s loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool) {
+func (s *loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool) {
 	if s.skipLocal || g.local == nil || s.policyOf(g).staleFor == 0 {
 		return f, false
 	}

@@ -91,9 +91,7 @@ func TestInvalidateReachesEveryTier(t *testing.T) {
 func TestGetDoesNotRefillTheTierWithWhatWasInvalidatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())
-	patient := proxy.Client(t)
-	patient.AddHook(new(gauges)) // with hooks, a GET is not sent again after 25 ms
-	f := newFleetOn(t, shared.Client(t), Config{Local: withLocal.Local, RedisTimeout: 20 * time.Second}, patient, shared.Client(t)).listening()
+	f := newFleetOn(t, shared.Client(t), Config{Local: withLocal.Local, RedisTimeout: 20 * time.Second}, proxy.Client(t), shared.Client(t)).listening()
 	mustGet(t, f.guards[1], "k", returns("old"))
 	held := proxy.On(func(args []string) bool { return reading(args) && slices.Contains(args, f.value("k")) }, redistest.HoldReply).Times(1)
 	early := async(f.guards[0], "k", unwanted[string](t))
@@ -260,9 +258,7 @@ func TestTheTierKeepsNothingByAnEpochThatWasReadForAnotherKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.StartProxy(t, shared.Addr())
-			patient := proxy.Client(t)
-			patient.AddHook(new(gauges)) // with hooks, nothing is sent again after 25 ms
-			f := newFleetOn(t, shared.Client(t), Config{Local: withLocal.Local, RedisTimeout: 20 * time.Second}, patient, shared.Client(t)).listening()
+			f := newFleetOn(t, shared.Client(t), Config{Local: withLocal.Local, RedisTimeout: 20 * time.Second}, proxy.Client(t), shared.Client(t)).listening()
 			mustGet(t, f.guards[0], "known", tagged("old", "t"))
 			mustGet(t, f.guards[1], "unknown", tagged("old", "t"))
 			held := proxy.On(func(args []string) bool {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/redis/send"
+	"github.com/cacheguard/go/internal/redis/slab"
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
@@ -32,31 +32,42 @@ func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 	if load == nil {
 		return nil, errors.New("cacheguard: get many: load is nil")
 	}
-	return getMany(ctx, g, keys, loadSpec[V]{loadMany: load})
+	return getMany(ctx, g, keys, loadSpec[V]{loadMany: loadAny(load)})
 }
 
-// many is a GetMany under way.
+// getMany is GetMany for the keys and the loader of a Cache.
+func getMany[V any](ctx context.Context, g *Guard, keys []string, spec loadSpec[V]) (map[string]V, error) {
+	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskGetMany, keys)
+	m := &many[V]{query: query[V]{guard: g, spec: spec}, start: time.Now(), found: make(map[string]V, len(keys))}
+	m.run(ctx, keys)
+	err := errs.Join(m.errs...)
+	end(End{Err: err})
+	return m.found, err
+}
+
+// many is a GetMany under way: what a Get does for its key, it does for all of them, with one request.
 type many[V any] struct {
-	guard *Guard
-	spec  loadSpec[V]
+	query[V]
+
 	start time.Time
-	asked uint64
 	found map[string]V
 	errs  []error
 
 	counts func(how Outcome, err error) // hears of each key, instead of those who hear of callers; nil: a caller wants the keys
 }
 
-// wanted is a key that is not in the cache.
-type wanted struct {
-	key   string
-	mode  mode
-	how   Outcome       // direct: what to call it
-	aged  bool          // that seems too old
-	unfit []byte        // filled: what the cache has; background: what is to be replaced
-	took  time.Duration // background: how long the last load took
-
-	epochs *epoch.Reading // from before the key was read
+// run gets the keys.
+func (m *many[V]) run(ctx context.Context, keys []string) {
+	rest := m.admit(ctx, keys)
+	m.asked = m.guard.clock.Now()
+	for asks := 0; len(rest) > 0; asks++ {
+		all := make([]wanted[V], len(rest))
+		if asks <= maxAsks {
+			rest = m.load(ctx, m.read(ctx, rest, all))
+		} else {
+			rest = m.load(ctx, m.unread(ctx, rest, all))
+		}
+	}
 }
 
 // admit returns the keys that can be asked for, each once.
@@ -76,149 +87,233 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 	return admitted
 }
 
-// unread loads the keys without reading them, if the call may.
-func (m *many[V]) unread(ctx context.Context, keys []string) (all []wanted) {
-	for _, key := range keys {
-		if w := (wanted{key: key}); m.bypass(ctx, &w, nil) {
-			all = append(all, w)
+// read reads the keys, and returns those that must be loaded. It refreshes stale ones in the background.
+func (m *many[V]) read(ctx context.Context, keys []string, all []wanted[V]) (toLoad []*wanted[V]) {
+	asked := make([]*wanted[V], 0, len(keys))
+	for i, key := range keys {
+		r, w := &all[i], way{}
+		w.look(ctx, m.guard, key)
+		r.key, r.past, r.reason = key, w.past, w.reason
+		if w.isPast() {
+			toLoad = m.bypass(ctx, r, toLoad)
+		} else if kept, ok := m.spec.tryLocal(m.guard, key, &w); ok {
+			m.serve(ctx, key, kept)
+		} else {
+			asked = append(asked, r)
+		}
+	}
+	m.ask(ctx, asked)
+	asked = m.takeAll(ctx, asked)
+	var old []*wanted[V]
+	for _, r := range asked {
+		if r.err == nil {
+			r.err = m.judge(ctx, r)
+		}
+		switch {
+		case r.err != nil:
+			m.fail(ctx, r.key, "", unanswered(ctx, r.key, r.err))
+		case r.action == doRefresh:
+			old = append(old, r)
+			m.serve(ctx, r.key, r.found)
+		case r.action == doServe:
+			m.serve(ctx, r.key, r.found)
+		case r.action == doRebuild:
+			toLoad = append(toLoad, r)
+		default:
+			toLoad = m.bypass(ctx, r, toLoad)
+		}
+	}
+	m.refresh(ctx, old)
+	return toLoad
+}
+
+// ask asks for the keys with one request.
+func (m *many[V]) ask(ctx context.Context, all []*wanted[V]) {
+	questions := make([]send.Question, len(all))
+	for i, r := range all {
+		r.valueKey = m.spec.valueKeyOf(m.guard, r.key)
+		m.mark(r)
+		questions[i] = send.Question{Key: r.valueKey, Beside: r.epochs.Keys()}
+	}
+	for i, read := range m.guard.link.AskAll(ctx, questions) {
+		all[i].read = read
+	}
+}
+
+// takeAll takes what was read, and returns the keys that have no answer yet. If Redis is late, it loads what is late beside that.
+func (m *many[V]) takeAll(ctx context.Context, all []*wanted[V]) []*wanted[V] {
+	room, raced := &slab.Slab[readResult[V]]{Left: len(all)}, false
+	for i, r := range all {
+		if !raced && m.isLate(ctx, r) {
+			if raced = true; m.readBeside(ctx, all[i:]) {
+				return all[:i] // the others have their answers
+			}
+		}
+		if !raced && r.err == nil { // a call that has left does not wait again
+			r.wait(ctx)
+		}
+		if r.err == nil {
+			m.take(ctx, r, room)
 		}
 	}
 	return all
 }
 
-// loadAll makes a flight for each key, or joins the one there is, and one batch for all.
-func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) {
-	if len(toLoad) == 0 {
+// readBeside waits for the reads, and loads their keys beside that. It reports whether that was faster, and has taken the answers then.
+func (m *many[V]) readBeside(ctx context.Context, all []*wanted[V]) bool {
+	won, is, _ := m.beside(ctx, keysOf(all), func(ctx context.Context) (failed error) { // each has its error
+		for _, r := range all {
+			if r.wait(ctx); failed == nil {
+				failed = r.err
+			}
+		}
+		return failed
+	}, func() {})
+	for _, r := range all {
+		if is {
+			m.takeWon(ctx, r.key, won[r.key])
+		}
+	}
+	return is
+}
+
+// unread loads the keys without reading them, if the call may.
+func (m *many[V]) unread(ctx context.Context, keys []string, all []wanted[V]) (toLoad []*wanted[V]) {
+	for i, key := range keys {
+		all[i].key = key
+		toLoad = m.bypass(ctx, &all[i], toLoad)
+	}
+	return toLoad
+}
+
+// bypass has the key loaded without the cache, unless the call may not do that.
+func (m *many[V]) bypass(ctx context.Context, r *wanted[V], toLoad []*wanted[V]) []*wanted[V] {
+	if err := m.spec.refusal(m.guard, r.reason); err != nil {
+		m.fail(ctx, r.key, "", err)
+		return toLoad
+	}
+	r.action = doBypass
+	return append(toLoad, r)
+}
+
+// load makes a flight for each key, or joins the one there is, and one batch for all.
+func (m *many[V]) load(ctx context.Context, all []*wanted[V]) (rest []string) {
+	if len(all) == 0 {
 		return nil
 	}
-	nested := loadingOf(ctx).within(m.guard)
-	b, err := m.newBatch(ctx, toLoad, nested)
+	b, err := m.newBatch(ctx, all)
 	if err != nil {
-		for _, w := range toLoad {
-			m.fail(ctx, w.key, "", unanswered(ctx, w.key, err))
+		for _, r := range all {
+			m.fail(ctx, r.key, "", unanswered(ctx, r.key, err))
 		}
 		return nil
 	}
-	tickets := make([]ticket, len(toLoad))
-	for i, w := range toLoad {
-		j := m.job(ctx, b, w, nested)
-		tickets[i], err = m.guard.flights.Enter(ctx, j.flight(w.mode), m.flight(j, w))
-		if err != nil || tickets[i].Joined {
-			j.skip()
-		}
+	keys, tickets := make([]string, 0, len(all)), make([]ticket, 0, len(all))
+	for _, r := range all {
+		t, err := m.enter(ctx, r, b)
 		if err != nil {
-			m.fail(ctx, w.key, "", unanswered(ctx, w.key, err))
-			toLoad[i].key = "" // no ticket
+			m.fail(ctx, r.key, "", unanswered(ctx, r.key, err))
+			continue
 		}
+		keys, tickets = append(keys, r.key), append(tickets, t)
 	}
-	for i, got := range m.awaitAll(ctx, toLoad, tickets) {
-		switch w := toLoad[i]; {
-		case w.key == "":
+	for i, got := range m.awaitAll(ctx, keys, tickets) {
+		switch key := keys[i]; {
 		case got.err != nil:
-			m.fail(ctx, w.key, "", unanswered(ctx, w.key, got.err))
+			m.fail(ctx, key, "", unanswered(ctx, key, got.err))
 		case got.answers(m.asked, got.joined):
-			m.takeWon(ctx, w.key, got.won)
+			m.takeWon(ctx, key, got.won)
 		default:
-			rest = append(rest, w.key)
+			rest = append(rest, key)
 		}
 	}
 	return rest
 }
 
-// takeWon takes what a load has answered.
-func (m *many[V]) takeWon(ctx context.Context, key string, w won) {
-	v, how, err := unpack[V](w.answer, w.joined)
-	m.take(ctx, key, v, how, err, w.absent)
-}
-
-// flight is the run of the key's flight.
-func (m *many[V]) flight(j *job, w wanted) flight.Run[answer] {
-	return func(ctx context.Context, publish func(answer)) answer {
-		defer j.skip()
-		if w.mode == direct {
-			return m.guard.loadDirectly(ctx, j, w.how)
-		}
-		return m.guard.newRebuild(j, w.unfit, publish).run(ctx)
+func (m *many[V]) enter(ctx context.Context, r *wanted[V], b *batch) (ticket, error) {
+	if r.action == doBypass {
+		return m.guard.enterDirect(ctx, m.loadOf(ctx, r.key, b), r.reason)
 	}
-}
-
-func (m *many[V]) job(ctx context.Context, b *batch, w wanted, nested bool) *job {
-	of := scopeOf(ctx, m.guard)
-	of.nested = nested
-	j := m.spec.jobOf(m.guard, w.key, of, func(ctx context.Context) (any, error) { return b.obtain(ctx, gather.Member{Key: w.key}) })
-	j.aged, j.batch, j.epochs = w.aged, b, w.epochs
-	if m.spec.tagsEach != nil {
-		j.tags = func(v any) []string { return m.spec.tagsEach(w.key, valueOf[V](v)) }
-	}
-	if m.spec.loadEach != nil {
-		j.load = untyped(func(ctx context.Context) (V, error) { return m.spec.loadEach(ctx, w.key) })
-	}
-	return j
+	return m.guard.enterRebuild(ctx, m.replacing(ctx, r, b), r.read.Raw)
 }
 
 // newBatch waits for a slot, and makes the batch of the keys. Keys that are loaded one by one have no batch: each takes a
 // slot of its own.
-func (m *many[V]) newBatch(ctx context.Context, toLoad []wanted, nested bool) (*batch, error) {
+func (m *many[V]) newBatch(ctx context.Context, all []*wanted[V]) (*batch, error) {
 	if m.spec.loadEach != nil {
-		return nil, nil //nolint:nilnil // what a job without a batch has
+		return nil, nil //nolint:nilnil // what a load without a batch has
 	}
-	p := m.spec.policyOf(m.guard)
-	s, err := m.guard.loaders.takePermit(ctx, limit.Need{Borrows: nested, Spare: m.spec.spare, Kind: p.loadSlots()})
+	s, err := m.guard.loaders.takePermit(ctx, limit.Need{
+		Borrows: loadingOf(ctx).within(m.guard), Spare: m.spec.spare, Kind: m.spec.policyOf(m.guard).loadSlots(),
+	})
 	if err != nil {
 		return nil, err
 	}
-	return m.batchIn(ctx, toLoad, s), nil
+	return m.batchIn(ctx, s, keysOf(all)), nil
 }
 
 // batchIn makes the batch of the keys, which has the slot.
-func (m *many[V]) batchIn(ctx context.Context, of []wanted, s limit.Slot) *batch {
-	b := &batch{guard: m.guard, policy: m.spec.policyOf(m.guard), load: m.loadAny}
-	return b.open(ctx, 0, func(context.Context) (limit.Slot, error) { return s, nil }, names(of)...)
+func (q *query[V]) batchIn(ctx context.Context, s limit.Slot, keys []string) *batch {
+	b := &batch{guard: q.guard, policy: q.spec.policyOf(q.guard), load: q.spec.loadMany}
+	return b.open(ctx, 0, func(context.Context) (limit.Slot, error) { return s, nil }, keys...)
 }
 
-// refreshAll replaces stale entries in the background, in one batch, if a loader may run.
-func (m *many[V]) refreshAll(ctx context.Context, old []wanted) {
+// loadAny is the caller's load, with values as they travel.
+func loadAny[V any](load func(context.Context, []string) (map[string]V, error)) batchLoad {
+	return func(ctx context.Context, of []gather.Member) (map[string]any, error) {
+		keys := make([]string, len(of))
+		for i, member := range of {
+			keys[i] = member.Key
+		}
+		values, err := load(ctx, keys)
+		pointers := make(map[string]any, len(values))
+		for key, v := range values {
+			pointers[key] = &v
+		}
+		return pointers, err
+	}
+}
+
+// refresh replaces stale entries in the background, in one batch, if a loader may run.
+func (m *many[V]) refresh(ctx context.Context, old []*wanted[V]) {
 	if len(old) == 0 {
 		return
 	}
 	if m.guard.loaders.limits.Fleet == nil {
-		m.refreshSome(ctx, old)
+		m.refreshNow(ctx, old)
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	m.guard.life.Try(func() { m.refreshSome(ctx, old) }) // it may ask Redis for a permit; stop: RedisTimeout
+	m.guard.life.Try(func() { m.refreshNow(ctx, old) }) // it may ask Redis for a permit; stop: RedisTimeout
 }
 
-func (m *many[V]) refreshSome(ctx context.Context, old []wanted) {
+func (m *many[V]) refreshNow(ctx context.Context, old []*wanted[V]) {
 	var b *batch
 	if m.spec.loadEach == nil {
-		p := m.spec.policyOf(m.guard)
-		s := m.guard.loaders.limits.Try(ctx, limit.Need{Spare: true, Kind: p.loadSlots()})
+		s := m.guard.loaders.limits.Try(ctx, limit.Need{Spare: true, Kind: m.spec.policyOf(m.guard).loadSlots()})
 		if s.IsNone() {
 			return
 		}
-		b = m.batchIn(outsideLoads(ctx), old, s)
+		b = m.batchIn(outsideLoads(ctx), s, keysOf(old))
 	}
-	for _, w := range old {
-		m.guard.refresh(ctx, m.job(ctx, b, w, false), w.unfit, w.took)
+	for _, r := range old {
+		m.guard.refresh(ctx, m.replacing(ctx, r, b), r.read.Raw, r.result.entry.Took)
 	}
 }
 
-// loadAny is the caller's load, with values as they travel.
-func (m *many[V]) loadAny(ctx context.Context, of []gather.Member) (map[string]any, error) {
-	keys := make([]string, len(of))
-	for i, member := range of {
-		keys[i] = member.Key
-	}
-	values, err := m.spec.loadMany(ctx, keys)
-	pointers := make(map[string]any, len(values))
-	for key, v := range values {
-		pointers[key] = &v
-	}
-	return pointers, err
+// serve takes what was found.
+func (m *many[V]) serve(ctx context.Context, key string, f found[V]) {
+	v, how, err := f.result()
+	m.answer(ctx, key, v, how, err, err != nil)
 }
 
-func (m *many[V]) take(ctx context.Context, key string, v V, how Outcome, err error, absent bool) {
+// takeWon takes what a load has answered.
+func (m *many[V]) takeWon(ctx context.Context, key string, w won) {
+	v, how, err := unpack[V](w.answer, w.joined)
+	m.answer(ctx, key, v, how, err, w.absent)
+}
+
+func (m *many[V]) answer(ctx context.Context, key string, v V, how Outcome, err error, absent bool) {
 	if err != nil && !absent {
 		m.fail(ctx, key, how, err)
 		return
@@ -251,33 +346,10 @@ func (m *many[V]) tell(ctx context.Context, key string, how Outcome, err error) 
 	}
 }
 
-func names(all []wanted) []string {
+func keysOf[V any](all []*wanted[V]) []string {
 	keys := make([]string, len(all))
-	for i, w := range all {
-		keys[i] = w.key
+	for i, r := range all {
+		keys[i] = r.key
 	}
 	return keys
-}
-
-// getMany is GetMany for the keys and the loader of a Cache.
-func getMany[V any](ctx context.Context, g *Guard, keys []string, spec loadSpec[V]) (map[string]V, error) {
-	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskGetMany, keys)
-	m := &many[V]{guard: g, spec: spec, start: time.Now(), found: make(map[string]V, len(keys))}
-	m.run(ctx, keys)
-	err := errs.Join(m.errs...)
-	end(End{Err: err})
-	return m.found, err
-}
-
-// run gets the keys.
-func (m *many[V]) run(ctx context.Context, keys []string) {
-	rest := m.admit(ctx, keys)
-	m.asked = m.guard.clock.Now()
-	for asks := 0; len(rest) > 0; asks++ {
-		if asks <= maxAsks {
-			rest = m.loadAll(ctx, m.readKeys(ctx, rest))
-		} else {
-			rest = m.loadAll(ctx, m.unread(ctx, rest))
-		}
-	}
 }

@@ -62,7 +62,8 @@ func (c *Cache[K, V]) open(k *kind) {
 		c.cfg.NotFound = ErrNotFound
 	}
 	if c.cfg.Batch > 0 {
-		c.gathering = &gathering{guard: c.guard, policy: &c.policy, most: c.cfg.Batch, load: c.loadGathered, one: c.loadMember}
+		c.gathering = &gathering{guard: c.guard, policy: &c.policy, most: c.cfg.Batch, one: c.loadMember}
+		c.gathering.load = c.loadMany(func(m gather.Member) K { return m.ID.(K) }) //nolint:forcetypeassert // the loader put it there
 	}
 }
 
@@ -82,15 +83,19 @@ func (c *Cache[K, V]) ask(ctx context.Context, k K) (v V, how Outcome, err error
 	g := c.guard
 	key, valueKey := c.keys(k)
 	a := g.asked(ctx, key)
-	spec := loadSpec[V]{policy: &c.policy, kind: c.policy.kind.name, valueKey: valueKey}
+	spec := loadSpec[V]{load: load{policy: &c.policy, valueKey: valueKey}}
 	if g.samples {
-		spec.load, spec.tags = c.loader(k), c.tagger(k) // for a comparison
+		spec.loader, spec.tagger = c.loader(k), c.tagger(k) // for a comparison
 	}
 	if err = admit(a.inner, g, key, true); err == nil {
-		if kept, ok := spec.tryLocal(a.inner, g, key); ok {
+		var w way
+		if !g.off.None() {
+			w.look(a.inner, g, key)
+		}
+		if kept, ok := spec.tryLocal(g, key, &w); ok {
 			v, how, err = kept.result()
 		} else {
-			v, how, err = c.retrieve(a.inner, k, key, spec)
+			v, how, err = c.retrieve(a.inner, k, key, spec, w)
 		}
 	}
 	answered(&a, g, key, &spec, v, how, err)
@@ -101,13 +106,13 @@ func (c *Cache[K, V]) ask(ctx context.Context, k K) (v V, how Outcome, err error
 }
 
 // retrieve gets the thing when the local tier has no answer.
-func (c *Cache[K, V]) retrieve(ctx context.Context, k K, key string, spec loadSpec[V]) (V, Outcome, error) {
-	if spec.load == nil {
-		spec.load = c.loader(k)
+func (c *Cache[K, V]) retrieve(ctx context.Context, k K, key string, spec loadSpec[V], w way) (V, Outcome, error) {
+	if spec.loader == nil {
+		spec.loader = c.loader(k)
 	}
-	spec.tags = c.tagger(k)
+	spec.tagger = c.tagger(k)
 	spec.gathering = c.gathering
-	return retrieveRemote(ctx, c.guard, key, spec)
+	return retrieveRemote(ctx, c.guard, key, spec, w)
 }
 
 // loader returns the loader of a key. It reports absence as ErrNotFound itself.
@@ -125,21 +130,23 @@ func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
 	}
 }
 
-// loadGathered loads keys whose Gets share a call.
-func (c *Cache[K, V]) loadGathered(ctx context.Context, of []gather.Member) (map[string]any, error) {
-	ks := make([]K, len(of))
-	for i, m := range of {
-		ks[i] = m.ID.(K) //nolint:forcetypeassert // the loader put it there
-	}
-	loaded, err := c.cfg.LoadMany(ctx, ks)
-	values := make(map[string]any, len(loaded))
-	row := c.rowsOf(loaded)
-	for i, m := range of {
-		if v, ok := row(ks[i], m.Key); ok {
-			values[m.Key] = &v
+// loadMany is CacheConfig.LoadMany for keys that share a call.
+func (c *Cache[K, V]) loadMany(of func(gather.Member) K) batchLoad {
+	return func(ctx context.Context, all []gather.Member) (map[string]any, error) {
+		ks := make([]K, len(all))
+		for i, m := range all {
+			ks[i] = of(m)
 		}
+		loaded, err := c.cfg.LoadMany(ctx, ks)
+		values := make(map[string]any, len(loaded))
+		row := c.rowsOf(loaded)
+		for i, m := range all {
+			if v, ok := row(ks[i], m.Key); ok {
+				values[m.Key] = &v
+			}
+		}
+		return values, c.absent(err)
 	}
-	return values, c.absent(err)
 }
 
 // rowsOf returns a function that finds what LoadMany returned for a key: under the key, or under another one of the same text, as one in another
@@ -184,11 +191,11 @@ func (c *Cache[K, V]) tags(k K, v *V) []string {
 }
 
 // tagger returns the function for the tags of the thing; nil: it has none but those of SetTags.
-func (c *Cache[K, V]) tagger(k K) func(*V) []string {
+func (c *Cache[K, V]) tagger(k K) func(string, *V) []string {
 	if !c.hasTags() {
 		return nil
 	}
-	return func(v *V) []string { return c.tags(k, v) }
+	return func(_ string, v *V) []string { return c.tags(k, v) }
 }
 
 // absent translates the loader's error for absence.
@@ -263,7 +270,7 @@ func (c *Cache[K, V]) Stats() Stats {
 		return Stats{}
 	}
 	k := c.policy.kind
-	return Stats{Loading: int(k.running.Load()), Owed: c.guard.invalidations.BeginningWith(k.name + ":")}
+	return Stats{Loading: int(k.running.Load()), Pending: c.guard.writes.PendingOf(k.name + ":")}
 }
 
 // Guard is the Guard that the Cache is a view of.

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 
+	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
@@ -44,31 +45,12 @@ func (c *Cache[K, V]) many(ks []K) (keys manyKeys, spec loadSpec[V]) {
 			keys.named = append(keys.named, key)
 		}
 	}
-	spec = loadSpec[V]{policy: &c.policy, kind: c.policy.kind.name, loadMany: c.loaderOf(byKey)}
+	spec = loadSpec[V]{load: load{policy: &c.policy}, loadMany: c.loadMany(func(m gather.Member) K { return byKey[m.Key] })}
 	if c.cfg.LoadMany == nil {
 		spec.loadMany, spec.loadEach = nil, func(ctx context.Context, key string) (V, error) { return c.loader(byKey[key])(ctx) }
 	}
 	if c.hasTags() {
-		spec.tagsEach = func(key string, v *V) []string { return c.tags(byKey[key], v) }
+		spec.tagger = func(key string, v *V) []string { return c.tags(byKey[key], v) }
 	}
 	return keys, spec
-}
-
-// loaderOf is LoadMany by the Guard's keys.
-func (c *Cache[K, V]) loaderOf(byKey map[string]K) func(context.Context, []string) (map[string]V, error) {
-	return func(ctx context.Context, missing []string) (map[string]V, error) {
-		ks := make([]K, len(missing))
-		for i, key := range missing {
-			ks[i] = byKey[key]
-		}
-		loaded, err := c.cfg.LoadMany(ctx, ks)
-		values := make(map[string]V, len(loaded))
-		row := c.rowsOf(loaded)
-		for i, key := range missing {
-			if v, ok := row(ks[i], key); ok {
-				values[key] = v
-			}
-		}
-		return values, c.absent(err)
-	}
 }

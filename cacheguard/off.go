@@ -81,7 +81,7 @@ func (g *Guard) WithoutCache(ctx context.Context) context.Context {
 func (g *Guard) openOff() {
 	g.off.Open(whyoff.Config{
 		Redis: g.rdb, Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Timeout: g.cfg.RedisTimeout, Life: g.life,
-		Pending: &g.invalidations, Changed: g.journal.Bypass,
+		Pending: &g.writes, Changed: g.journal.Bypass,
 	}, g.cfg.Disabled)
 	g.SetServe(g.cfg.Serve)
 }

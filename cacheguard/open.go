@@ -42,7 +42,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
 	}
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
-	g.journal.Open(report.Config{Logger: cfg.Logger, Pending: g.pending, Background: g.life.Try})
+	g.journal.Open(report.Config{Logger: cfg.Logger, Pending: g.writes.Pending, Background: g.life.Try})
 	g.connect(closeOwn)
 	g.assemble()
 	if err := g.open(); err != nil {
@@ -86,7 +86,7 @@ func (g *Guard) connect(closeOwn func() error) {
 	}
 }
 
-// assemble makes the parts that refuse nothing: loads, invalidations, and what switches the cache off.
+// assemble makes the parts that refuse nothing: loads, epochs, and what switches the cache off.
 func (g *Guard) assemble() {
 	g.ordinary = ordinaryPolicy(&g.cfg)
 	g.hottest = g.newHottest()
@@ -105,16 +105,14 @@ func (g *Guard) assemble() {
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Channel: g.notices.Channel, LeaseTTL: g.cfg.LeaseTTL, LoadTimeout: g.cfg.LoadTimeout,
 	}
 	g.epochs = epoch.New(epoch.Config{
-		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Breakers: g.breakers, Pending: &g.ofEpochs, Background: g.life.Try,
+		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Breakers: g.breakers, Pending: &g.writes, Background: g.life.Try,
 		Removed: func() { g.tell(context.Background(), report.Forgotten, "", nil) },
 	})
-	g.openInvalidations()
-	g.openIntents()
 }
 
 // open makes the parts that may refuse their settings.
 func (g *Guard) open() (err error) {
-	if err = g.openUpdates(); err != nil {
+	if err = g.openWrites(); err != nil {
 		return err
 	}
 	if g.loaders.limits, err = g.limits(); err != nil {
@@ -140,7 +138,7 @@ func (g *Guard) Close() error {
 		}
 		g.off.Close()
 		g.hottest.Close()
-		g.intents.Close()
+		g.writes.Close()
 		g.loaders.limits.End()
 		g.life.Close(ErrClosed, nil)
 		g.loaders.limits.Close()

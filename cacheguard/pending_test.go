@@ -24,15 +24,15 @@ func TestAnInvalidationThatFailedIsSentAgain(t *testing.T) {
 	if err := f.guards[0].Invalidate(context.Background(), keys...); err == nil {
 		t.Fatal("no error")
 	}
-	expect.Equal(t, "pending", f.guards[0].invalidations.Len(), 300)
+	expect.Equal(t, "pending", f.guards[0].writes.Pending(), 300)
 	proxy.Refuse(false)
-	redistest.Await(t, "nothing is pending", func() bool { return f.guards[0].invalidations.Len() == 0 })
+	redistest.Await(t, "nothing is pending", func() bool { return f.guards[0].writes.Pending() == 0 })
 	for _, k := range keys[:3] {
 		expect.Equal(t, k, mustGet(t, f.guards[1], k, returns("new")), "new")
 	}
 }
 
-func TestWhatIsOwedIsNotServed(t *testing.T) {
+func TestWhatIsPendingIsNotServed(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{})
 	mustGet(t, f.guards[0], "k", returns("old"))
@@ -46,12 +46,12 @@ func TestWhatIsOwedIsNotServed(t *testing.T) {
 	expect.Equal(t, "bypassed", f.events.count(Bypassed), 2)
 
 	rule.Remove()
-	redistest.Await(t, "nothing is pending", func() bool { return f.guards[0].invalidations.Len() == 0 })
+	redistest.Await(t, "nothing is pending", func() bool { return f.guards[0].writes.Pending() == 0 })
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("newest")), "newest")
 }
 
 // What GetMany reads while an invalidation is pending is old, even if that has been sent by the time of the reply.
-func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
+func TestWhatWasReadWhileItWasPendingIsNotServed(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 10 * time.Second})
 	mustGet(t, f.guards[0], "k", returns("old"))
@@ -69,7 +69,7 @@ func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
 	select {
 	case <-held.Hit():
 		refused.Remove()
-		redistest.Await(t, "nothing is pending", func() bool { return f.guards[0].invalidations.Len() == 0 })
+		redistest.Await(t, "nothing is pending", func() bool { return f.guards[0].writes.Pending() == 0 })
 		held.Release()
 		found = <-values
 	case found = <-values: // not read at all
@@ -77,7 +77,7 @@ func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
 	expect.Equal(t, "value", found["k"], "v:k")
 }
 
-func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
+func TestCloseTriesOnceMoreToSendWhatIsPending(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{})
 	mustGet(t, f.guards[1], "k", returns("old"))
@@ -91,7 +91,7 @@ func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
 }
 
 // One node of a cluster that hangs must not keep the keys of the others from being invalidated.
-func TestInvalidationsOfANodeThatHangsAreOwedAndThoseOfOthersSent(t *testing.T) {
+func TestInvalidationsOfANodeThatHangsArePendingAndThoseOfOthersSent(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 0)
 	rdb := c.Client(t, func(o *redis.ClusterOptions) { o.MaxRedirects = -1 })
@@ -104,7 +104,7 @@ func TestInvalidationsOfANodeThatHangsAreOwedAndThoseOfOthersSent(t *testing.T) 
 	defer c.Node(0).Resume()
 	err := g.Invalidate(context.Background(), keys...)
 	for _, key := range keys {
-		if pending := g.invalidations.Has(key); pending != ofHung(key) {
+		if pending := g.writes.IsPending(key); pending != ofHung(key) {
 			t.Errorf("%s: pending %v, of the node that hangs %v", key, pending, ofHung(key))
 		}
 	}

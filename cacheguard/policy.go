@@ -42,6 +42,14 @@ func ordinaryPolicy(cfg *Config) policy {
 	}
 }
 
+// kindName is the name of the Caches that the entries belong to; empty: none.
+func (p *policy) kindName() string {
+	if p.kind == nil {
+		return ""
+	}
+	return p.kind.name
+}
+
 // kind is what the Caches of one name on a Guard have in common.
 type kind struct {
 	name      string

@@ -34,7 +34,7 @@ func writeBeside(w *world, step int, rule sideRules, bad trouble) {
 		}
 		w.intent = false
 	default:
-		write(w, step, rules{}, bad)
+		writerStep(w, step, rules{}, bad)
 	}
 }
 
@@ -68,7 +68,7 @@ func (s sides) play(schedule []int, start int, rule sideRules, bad trouble) (wro
 			if s.put {
 				put(&all[0], written, putRules{}, bad)
 			} else {
-				write(&all[0], written, rules{}, bad)
+				writerStep(&all[0], written, rules{}, bad)
 			}
 			writeBeside(&all[1], written, rule, bad)
 		case who > len(readers):

@@ -275,7 +275,7 @@ func TestAnInvalidationOfOneVersionThatFailedReachesTheOthersInTheEnd(t *testing
 	expect.Equal(t, "fails", all[2].invalidate(1) != nil, true)
 	all[2].expect(f, 1, "new") // without the cache
 	rule.Remove()
-	redistest.Await(t, "nothing is pending", func() bool { return f.guards[2].invalidations.Len() == 0 })
+	redistest.Await(t, "nothing is pending", func() bool { return f.guards[2].writes.Pending() == 0 })
 	for _, r := range all {
 		r.expect(f, 1, "new")
 	}

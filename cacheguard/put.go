@@ -30,20 +30,17 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 	if key == "" {
 		return notCalled(errEmptyKey)
 	}
-	spec := loadSpec[V]{policy: &c.policy, kind: c.policy.kind.name, load: c.loader(k)}
-	if c.hasTags() {
-		spec.tags = c.tagger(k)
-	}
+	spec := loadSpec[V]{load: load{policy: &c.policy}, loader: c.loader(k), tagger: c.tagger(k)}
 	mayStore := !scopeOf(ctx, c.guard).isTransactions() // one around this write, which may be rolled back
-	p := &putting{rebuild: c.guard.newRebuild(spec.job(c.guard, key, scope{}, nil), nil, nil)}
+	p := &putting{rebuild: c.guard.newRebuild(spec.loadOf(c.guard, key, scope{}, nil), nil, nil)}
 	return c.guard.update(ctx, []string{key}, p, func(ctx context.Context) error {
 		start := time.Now()
 		made := newLoading(ctx, nil)
 		v, err := write(context.WithValue(ctx, loadingKey{}, made))
 		if err == nil && mayStore {
-			p.written = &loaded{value: &v, took: time.Since(start), ttl: made.ttl.Load(), tags: made.allTags()}
-			if p.job.tags != nil {
-				p.written.tags = append(p.written.tags, p.job.tags(&v)...)
+			p.written = &loaded{value: &v, took: time.Since(start), ttl: made.chosen(), tags: made.allTags()}
+			if p.load.tags != nil {
+				p.written.tags = append(p.written.tags, p.load.tags(&v)...)
 			}
 			c.guard.journal.Tags.Had(p.written.tags...)
 			p.encode(ctx, p.written)
@@ -58,20 +55,22 @@ type putting struct {
 	written *loaded // what write returned; nil: nothing is to be stored
 }
 
-func (p *putting) Key() string               { return p.job.valueKey }
-func (p *putting) Ask(ctx context.Context)   { p.asked(ctx).Prepare(ctx) }
-func (p *putting) Asked(ctx context.Context) { p.asked(ctx).Ready(ctx) }
-func (p *putting) Forget()                   { p.epochs = nil }
-func (p *putting) Drop()                     { p.written = nil }
+func (p *putting) Key() string               { return p.load.valueKey }
+func (p *putting) Asked(ctx context.Context) { p.under.Ready(ctx) }
+
+func (p *putting) Ask(ctx context.Context) {
+	p.epochs = nil
+	p.prepareLoad(ctx)
+}
 
 // Report tells the hooks what came of the value.
 func (p *putting) Report(ctx context.Context, status string, err error) {
 	switch {
 	case err != nil, status == protocol.Stored:
 	case status == protocol.Refused:
-		p.guard.tell(ctx, report.Rejected, p.job.key, nil)
+		p.guard.tell(ctx, report.Rejected, p.load.key, nil)
 	default:
-		p.guard.tell(ctx, report.Unstorable, p.job.key, errors.New(status), p.job.policy.logAttrs()...)
+		p.guard.tell(ctx, report.Unstorable, p.load.key, errors.New(status), p.load.policy.logAttrs()...)
 	}
 }
 
@@ -81,9 +80,9 @@ func (p *putting) Filling(ctx context.Context, generation string) (f protocol.Fi
 	if p.written == nil || ctx.Err() != nil {
 		return f
 	}
-	stamp, refused := r.stamp(ctx, r.asked(ctx), p.written.tags)
+	stamp, refused := r.stamp(ctx, p.written.tags)
 	if errors.Is(refused, epoch.ErrUnproven) {
-		r.guard.tell(ctx, report.Rejected, r.job.key, nil)
+		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
 		return f
 	}
 	return r.prepare(ctx, *p.written, generation, stamp, refused)

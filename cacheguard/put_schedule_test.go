@@ -46,7 +46,7 @@ func put(w *world, step int, rule putRules, bad trouble) {
 			w.cache = newOne
 		}
 	default:
-		write(w, step, rules{}, bad)
+		writerStep(w, step, rules{}, bad)
 	}
 }
 
@@ -161,18 +161,18 @@ func (s *putStage) put(step int, bad trouble) error {
 			err = s.lockUpdate(ctx, s.value(s.key)+s.putSlot, time.Minute)
 			s.generation = protocol.GenerationOf(s.token, s.fence)
 		case step == 2:
-			call := g.keys.BeginPut(s.value(s.key)+s.putSlot, s.token, g.invalidations.Notice(s.key), time.Minute)
+			call := g.keys.BeginUpdate(s.value(s.key)+s.putSlot, s.token, g.writes.Notice(s.key), time.Minute)
 			s.generation, err = call.Run(ctx, s.redis).Text()
 		case step == 5 && bad != crash:
 			value := "new"
-			r := g.newRebuild(loadSpec[string]{load: returns("")}.job(g, s.key, scope{}, nil), nil, nil)
+			r := g.newRebuild(loadSpec[string]{loader: returns("")}.loadOf(g, s.key, scope{}, nil), nil, nil)
 			r.token = s.token
 			f := r.prepare(ctx, r.made(&value), s.generation, protocol.Stamp{}, nil)
 			if s.together {
-				call := g.keys.UnlockPut(s.release(), s.value(s.key)+s.putSlot, s.token, g.invalidations.Notice(s.key), time.Millisecond, f)
+				call := g.keys.UnlockUpdate(s.release(), s.value(s.key)+s.putSlot, s.token, g.writes.Notice(s.key), time.Millisecond, f)
 				err = call.Run(ctx, s.redis).Err()
 			} else {
-				err = g.keys.Put(s.value(s.key)+s.putSlot, s.token, g.invalidations.Notice(s.key), f).Run(ctx, s.redis).Err()
+				err = g.keys.EndUpdate(s.value(s.key)+s.putSlot, s.token, g.writes.Notice(s.key), f).Run(ctx, s.redis).Err()
 			}
 		default:
 			return s.write(step, bad)
@@ -190,7 +190,7 @@ func (s *putStage) intrude(step int) error {
 		return nil
 	}
 	g := s.guards[0]
-	return g.invalidations.Next(s.key).Run(context.Background(), s.redis).Err()
+	return g.writes.Invalidation(s.key).Run(context.Background(), s.redis).Err()
 }
 
 // cached is which version Redis has.

@@ -107,7 +107,7 @@ func TestAPutThatMayNotStoreInvalidatesAllTheSame(t *testing.T) {
 		"the generation is lost": {do: func(f *fleet, _ func()) error { return f.redis.Del(context.Background(), f.lease(rowKey)).Err() }},
 		"another writer's intent stands": {cfg: Config{WaitTimeout: time.Millisecond}, do: func(f *fleet, _ func()) error {
 			g := f.guards[1]
-			return g.keys.BeginUpdate(g.keys.ValueKey(rowKey), "another", g.invalidations.Notice(rowKey)).
+			return g.keys.BeginUpdate(g.keys.ValueKey(rowKey), "another", g.writes.Notice(rowKey), 0).
 				Run(context.Background(), f.redis).Err()
 		}},
 		"another writer's intent has expired since": {do: func(f *fleet, _ func()) error {
@@ -218,7 +218,7 @@ func TestAPutWhoseValueRedisHasNoRoomForInvalidates(t *testing.T) {
 	expect.Equal(t, "Put", err, nil)
 	expect.Equal(t, "unstorable", f.events.unstorable.Load(), 1)
 	expect.Equal(t, "intent", f.exists(f.intent(rowKey)), false)
-	expect.Equal(t, "pending", cache.Stats().Owed, 0)
+	expect.Equal(t, "pending", cache.Stats().Pending, 0)
 	f.expectUntouched(rowKey, "new", db)
 }
 

@@ -13,11 +13,55 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/redis/slab"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
+
+// wanted is a key that a call wants: it is marked, asked for, taken, and judged.
+type wanted[V any] struct {
+	key      string
+	valueKey string
+	past     write.Past
+	mark     tier.Mark
+	epochs   epoch.Reading
+	read     *send.Read
+	err      error // it was waited for, in vain
+	result   *readResult[V]
+
+	decision[V]
+}
+
+// mark notes how things are before the key is read.
+func (q *query[V]) mark(r *wanted[V]) {
+	r.mark = q.guard.local.Mark(r.key)
+	q.guard.epochs.BeginIn(&r.epochs, r.key, r.valueKey, q.spec.policyOf(q.guard).kindName(), q.spec.known)
+}
+
+// wait waits for the answer to one of many keys, once.
+func (r *wanted[V]) wait(ctx context.Context) {
+	if r.err = send.ErrClosed; r.read != nil {
+		r.err = r.read.Wait(ctx)
+	}
+}
+
+// take decodes what was read, and begins to judge it, without waiting for that.
+func (q *query[V]) take(ctx context.Context, r *wanted[V], room *slab.Slab[readResult[V]]) {
+	r.epochs.Take(r.read)
+	r.result = decodeRead(q.guard, r.key, q.spec.policyOf(q.guard), r.read, room)
+	r.result.compare(ctx, &r.epochs)
+}
+
+// judge waits for the judgement, and says what the call does then.
+func (q *query[V]) judge(ctx context.Context, r *wanted[V]) error {
+	redisErr, err := r.confirm(ctx, q.guard, &q.spec)
+	if err == nil {
+		r.decision = q.decide(r, redisErr)
+	}
+	return err
+}
 
 // readResult is what a read found, decoded as the type that its readers want.
 type readResult[V any] struct {
@@ -46,28 +90,29 @@ func (r *readResult[V]) compare(ctx context.Context, epochs *epoch.Reading) {
 	}
 }
 
-// confirmed returns what was read, as the epochs judge it: revoked, if one of them is over; unreachable, if Redis did not answer. Only
-// then does the local tier keep it.
-func confirmed[V any](ctx context.Context, g *Guard, key string, mark tier.Mark, read *send.Read, r *readResult[V], epochs *epoch.Reading,
-	spec loadSpec[V],
-) (_ *readResult[V], redisErr, err error) {
-	if !r.isJudged() {
-		return r, read.Err, nil
+// confirm waits for what the epochs say of the result: revoked, if one of them is over; unreachable, if Redis did not answer. Only then does the
+// local tier keep it.
+func (r *wanted[V]) confirm(ctx context.Context, g *Guard, spec *loadSpec[V]) (redisErr, err error) {
+	got := r.result
+	if !got.isJudged() {
+		return r.read.Err, nil
 	}
-	switch holds, redisErr, err := epochs.Holds(ctx); {
+	switch holds, redisErr, err := r.epochs.Holds(ctx); {
 	case err != nil:
-		return r, nil, err
+		return nil, err
 	case redisErr != nil:
-		return &readResult[V]{state: unreachable}, redisErr, nil
-	case !holds && spec.despiteTags != nil && r.value != nil && spec.despiteTags(*r.value):
-		return r, nil, nil
+		r.result = &readResult[V]{state: unreachable}
+		return redisErr, nil
+	case !holds && spec.despiteTags != nil && got.value != nil && spec.despiteTags(*got.value):
+		return nil, nil
 	case !holds:
-		return &readResult[V]{state: revoked, entry: r.entry}, nil, nil
+		r.result = &readResult[V]{state: revoked, entry: got.entry}
+		return nil, nil
 	}
-	if g.local != nil && !r.entry.Ends && !epochs.Ends && r.kept.CompareAndSwap(false, true) {
-		keep(g, key, spec.policyOf(g), mark, read, r, epochs.Under)
+	if g.local != nil && !got.entry.Ends && !r.epochs.Ends && got.kept.CompareAndSwap(false, true) {
+		keep(g, r.key, spec.policyOf(g), r.mark, r.read, got, r.epochs.Under)
 	}
-	return r, nil, nil
+	return nil, nil
 }
 
 // aged reports whether the value seems too old.
@@ -117,7 +162,7 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte, r *readResult[
 }
 
 // decode returns the entry and its value, which is nil for remembered absence.
-func (j *job) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
+func (j *load) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
 	e, err := cfg.packing().Decode(j.key, raw)
 	if err == nil {
 		err = j.policy.check(&e)

@@ -35,7 +35,7 @@ func TestALoadThatWaitedForItsSlotUntilRedisIsBackIsStored(t *testing.T) {
 	expect.Equal(t, "bypassed", f.events.count(Bypassed), 1)
 }
 
-func TestAnOwedKeyIsNotAskedForWhenRedisIsBack(t *testing.T) {
+func TestAPendingKeyIsNotAskedForWhenRedisIsBack(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{MaxLoads: 1})
 	g := f.guards[0]

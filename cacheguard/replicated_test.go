@@ -22,9 +22,8 @@ func newReplicated(t *testing.T) *replicated {
 	t.Helper()
 	r := &replicated{primary: redistest.Start(t)}
 	r.replica = redistest.StartReplica(t, r.primary)
-	impatient := func(o *redis.Options) { o.ReadTimeout = 2 * time.Second } // WAIT ends after half of it
 	r.fleet = newFleetOn(t, r.primary.Client(t), Config{Replicas: 1, RedisTimeout: 20 * time.Second},
-		r.primary.Client(t, impatient), r.primary.Client(t, impatient))
+		r.primary.Client(t, redistest.AsksAgain), r.primary.Client(t, redistest.AsksAgain)) // WAIT ends after half of its time
 	r.events.quiet = true
 	return r
 }
@@ -83,7 +82,7 @@ func TestAnInvalidationThatNoReplicaHasIsAnErrorAndPendingUntilOneDoes(t *testin
 			r.replica.Resume()
 			redistest.Await(t, "it is acknowledged", func() bool { return invalidate(g) == nil })
 			redistest.Await(t, "nothing is pending", func() bool {
-				return g.invalidations.Len()+g.ofEpochs.Len() == 0
+				return g.writes.Pending() == 0
 			})
 		})
 	}

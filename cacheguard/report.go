@@ -80,7 +80,7 @@ func (g *Guard) onStale(key string, e protocol.Entry) {
 }
 
 // onLoad reports a run of a loader.
-func (l *loaders) onLoad(j *job, took time.Duration, err error) {
+func (l *loaders) onLoad(j *load, took time.Duration, err error) {
 	if o := l.journal.Observer.Load(); o != nil {
 		o.Loaded(tallyOf(o, j.policy), took, failed(err))
 	}
@@ -123,7 +123,7 @@ func (g *Guard) tallyOfKey(o *report.Observer, key string) *observe.Tally {
 }
 
 // learn notes what a load had: its tags, and its key, unless that is of a Cache, which is known.
-func (l *loaders) learn(j *job, tags []string) {
+func (l *loaders) learn(j *load, tags []string) {
 	l.journal.Tags.Had(tags...)
 	if j.policy == nil || j.policy.kind == nil {
 		l.journal.Keys.Had(j.key)

@@ -107,7 +107,6 @@ const (
 func TestTheWaitForARequestIsNotOnTheTimeOfAScript(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
-	rdb.AddHook(new(gauges)) // with hooks from the beginning, no caller sends a request itself, past the hooks below
 	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: 2 * time.Second}, rdb)
 	warm(t, f)
 	under := new(gauges)

@@ -148,7 +148,7 @@ func TestInvalidationsOfKeysWhoseSlotIsMovedAreDone(t *testing.T) {
 	for to := range 3 {
 		err := cluster.Move(t.Context(), slot, to, func(moved int) {
 			expect.Equal(t, fmt.Sprint("node ", to, ", keys moved ", moved, ": invalidation"), g.Invalidate(context.Background(), "k"), nil)
-			expect.Equal(t, "pending", g.Stats().Owed, 0)
+			expect.Equal(t, "pending", g.Stats().Pending, 0)
 			expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns(fmt.Sprint(to, moved))), fmt.Sprint(to, moved))
 		})
 		if err != nil {
@@ -173,7 +173,7 @@ func TestTagsWhoseEpochsAreMovedCanBeInvalidated(t *testing.T) {
 		err := cluster.Move(t.Context(), slot, to, func(moved int) {
 			value := fmt.Sprint(to, moved)
 			expect.Equal(t, "invalidation at "+value, g.InvalidateTags(context.Background(), "t"), nil)
-			expect.Equal(t, "pending", g.Stats().Owed, 0)
+			expect.Equal(t, "pending", g.Stats().Pending, 0)
 			expect.Equal(t, "value", mustGet(t, f.guards[1], "k", tagged(value, "t")), value)
 		})
 		if err != nil {
@@ -199,7 +199,7 @@ func TestIntentsOnKeysWhoseSlotIsMovedAreDone(t *testing.T) {
 		err = cluster.Move(t.Context(), keys.Slot(f.value("k")), to, func(moved int) {
 			value := fmt.Sprint(to, moved)
 			expect.Equal(t, "end, at "+value, before.Done(ctx), nil)
-			expect.Equal(t, "pending", g.Stats().Owed, 0)
+			expect.Equal(t, "pending", g.Stats().Pending, 0)
 			expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns(value)), value)
 			in, err := g.Intend(ctx, Changes{Keys: []string{"k"}})
 			if failed, is := errors.AsType[*RedisError](err); err != nil && (!is || failed.Op != "intend" || Written(err)) {

@@ -93,8 +93,8 @@ func (r *aGet) next(w *world, rule rules, updated bool) {
 
 const writerSteps = 6
 
-// write makes a step of the writer.
-func write(w *world, step int, rule rules, bad trouble) {
+// writerStep makes a step of the writer.
+func writerStep(w *world, step int, rule rules, bad trouble) {
 	switch step {
 	case 1: // lock
 	case 2: // begin_update
@@ -125,7 +125,7 @@ func play(schedule []int, readers, start int, rule rules, bad trouble) (wrong st
 	for _, who := range schedule {
 		if who == 0 {
 			written++
-			write(&w, written, rule, bad)
+			writerStep(&w, written, rule, bad)
 		} else {
 			all[who-1].next(&w, rule, written == writerSteps && bad != crash)
 		}
@@ -224,7 +224,7 @@ func (s *stage) release() script.Call { return s.lock.Releasing(s.token, s.fence
 func (s *stage) lockUpdate(ctx context.Context, valueKey string, lasting time.Duration) (err error) {
 	g := s.guards[0]
 	s.lock = s.lockOf(s.key)
-	call := g.keys.LockUpdate(s.ask(), valueKey, s.token, g.invalidations.Notice(s.key), lasting)
+	call := g.keys.LockUpdate(s.ask(), valueKey, s.token, g.writes.Notice(s.key), lasting)
 	s.fence, err = call.Run(ctx, s.redis).Int64()
 	return err
 }
@@ -235,16 +235,16 @@ func (s *stage) write(step int, bad trouble) error {
 	case s.together && step == 2:
 		return s.lockUpdate(ctx, s.value(s.key), 0)
 	case s.together && step == 5 && bad != crash:
-		call := g.keys.UnlockUpdate(s.release(), s.value(s.key), s.token, g.invalidations.Notice(s.key))
+		call := g.keys.UnlockUpdate(s.release(), s.value(s.key), s.token, g.writes.Notice(s.key), 0, protocol.Filling{})
 		return call.Run(ctx, s.redis).Err()
 	case step == 2:
-		return g.keys.BeginUpdate(s.value(s.key), s.token, g.invalidations.Notice(s.key)).Run(ctx, s.redis).Err()
+		return g.keys.BeginUpdate(s.value(s.key), s.token, g.writes.Notice(s.key), 0).Run(ctx, s.redis).Err()
 	case step == 3 && bad == intentLost:
 		return s.redis.Del(ctx, s.intent(s.key)).Err()
 	case step == 4:
 		s.source = "new"
 	case step == 5 && bad != crash:
-		return g.keys.EndUpdate(s.value(s.key), s.token, g.invalidations.Notice(s.key)).Run(ctx, s.redis).Err()
+		return g.keys.EndUpdate(s.value(s.key), s.token, g.writes.Notice(s.key), protocol.Filling{}).Run(ctx, s.redis).Err()
 	}
 	return nil
 }
@@ -253,10 +253,10 @@ func (s *stage) read(step int) (err error) {
 	ctx, g := context.Background(), s.guards[0]
 	switch step {
 	case 2:
-		j := loadSpec[string]{load: returns("")}.job(g, s.key, scope{}, nil)
+		j := loadSpec[string]{loader: returns("")}.loadOf(g, s.key, scope{}, nil)
 		j.valueKey += s.slot
 		s.m = g.newRebuild(j, nil, nil)
-		s.got, err = protocol.ParseAcquired(s.guards[0].keys.Acquire(s.m.job.valueKey, protocol.Request{Token: s.m.token, Take: true}).Run(ctx, g.rdb))
+		s.got, err = protocol.ParseAcquired(s.guards[0].keys.Acquire(s.m.load.valueKey, protocol.Request{Token: s.m.token, Take: true}).Run(ctx, g.rdb))
 	case 3:
 		s.loaded = s.source
 	case 4:
@@ -265,7 +265,7 @@ func (s *stage) read(step int) (err error) {
 		}
 		value := s.loaded
 		f := s.m.prepare(ctx, s.m.made(&value), s.got.Generation, protocol.Stamp{}, nil)
-		status, err := s.guards[0].keys.Fill(s.m.job.valueKey, f).Run(ctx, g.rdb).Text()
+		status, err := s.guards[0].keys.Fill(s.m.load.valueKey, f).Run(ctx, g.rdb).Text()
 		s.refused = status == "refused"
 		return err
 	}

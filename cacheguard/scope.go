@@ -9,22 +9,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/intent"
 	whyoff "github.com/cacheguard/go/internal/cache/off"
-	"github.com/cacheguard/go/internal/cache/update"
+	"github.com/cacheguard/go/internal/cache/write"
 )
 
 // scope says within what a call is made, according to its context.
 type scope struct {
-	nested bool           // a loader of the same Guard makes the call
-	intent *intent.Intent // the innermost one with whose context it is made, of any Guard and also after its end; nil: none
-	write  *update.Update // in whose write it is made, as above
+	nested bool          // a loader of the same Guard makes the call
+	intent *write.Change // the innermost one with whose context it is made, of any Guard and also after its end; nil: none
+	write  *write.Update // in whose write it is made, as above
 }
 
 func scopeOf(ctx context.Context, g *Guard) scope {
-	s := scope{nested: loadingOf(ctx).within(g), write: update.Of(ctx)}
+	s := scope{nested: loadingOf(ctx).within(g), write: write.Of(ctx)}
 	if of, _ := ctx.Value(intentKey{}).(*intentScope); of != nil {
-		s.intent = of.Intent
+		s.intent = of.Change
 	}
 	return s
 }
@@ -37,21 +36,21 @@ type intentKey struct{}
 
 // intentScope is an intent within whose transaction a call is made.
 type intentScope struct {
-	*intent.Intent
+	*write.Change
 	outer *intentScope
 }
 
 // pastOf says which intents a call for the key must read past the cache for.
-func pastOf(ctx context.Context, g *Guard, key string) (p intent.Past) {
+func pastOf(ctx context.Context, g *Guard, key string) (p write.Past) {
 	if !g.off.Has(whyoff.Intents) {
 		return p
 	}
 	of, _ := ctx.Value(intentKey{}).(*intentScope)
 	for ; of != nil; of = of.outer {
-		p.Add(&g.intents, of.Intent, key)
+		p.Add(&g.writes, of.Change, key)
 	}
-	for u := update.Of(ctx); u != nil; u = u.Outer {
-		p.Add(&g.intents, u.Named(), key)
+	for u := write.Of(ctx); u != nil; u = u.Outer {
+		p.Add(&g.writes, u.Named(), key)
 	}
 	return p
 }
@@ -67,6 +66,9 @@ type loading struct {
 	mu   sync.Mutex
 	tags []string // set by SetTags
 }
+
+// chosen is the TTL as set by SetTTL, or unset.
+func (l *loading) chosen() time.Duration { return time.Duration(l.ttl.Load()) }
 
 // addTags adds tags. If there are too many, it keeps just enough to show that.
 func (l *loading) addTags(tags []string) {
@@ -89,13 +91,13 @@ func (l *loading) allTags() []string {
 }
 
 // unset is a TTL that nobody chooses: too long for any clock.
-const unset = int64(^uint64(0) >> 1)
+const unset = time.Duration(^uint64(0) >> 1)
 
 type loadingKey struct{}
 
 func newLoading(ctx context.Context, l *loaders, keys ...string) *loading {
 	load := &loading{loaders: l, keys: keys, parent: loadingOf(ctx)}
-	load.ttl.Store(unset)
+	load.ttl.Store(int64(unset))
 	return load
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/invalidate"
 	"github.com/cacheguard/go/internal/cache/selfcheck"
 	"github.com/cacheguard/go/internal/redis/send"
 )
@@ -48,18 +47,12 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 }
 
 func (g *Guard) checks() *selfcheck.Checks {
-	forget := func(ctx context.Context, s *invalidate.Sender, ids ...string) error {
-		for _, failed := range s.Forget(ctx, "invalidate", ids, s.Call) {
-			return errors.Unwrap(failed)
-		}
-		return nil
-	}
 	c := &selfcheck.Checks{
 		Redis: g.rdb, Timeout: g.cfg.RedisTimeout, Life: g.life, Keys: g.keys, Inbox: g.inbox, Link: g.link, Epochs: g.epochs,
-		Channels: []string{g.inbox.Channel(), g.notices.Channel}, Notice: g.invalidations.Notice, Invalidation: g.invalidations.Next,
-		Invalidate: func(ctx context.Context, key string) error { return forget(ctx, &g.invalidations, key) },
+		Channels: []string{g.inbox.Channel(), g.notices.Channel}, Notice: g.writes.Notice, Invalidation: g.writes.Invalidation,
+		Invalidate: func(ctx context.Context, key string) error { return g.writes.InvalidateOnce(ctx, []string{key}, nil) },
 		InvalidateTag: func(ctx context.Context, tag string) error {
-			return forget(ctx, &g.ofEpochs.Sender, g.ofEpochs.InAllParts([]string{epoch.OfTag(tag)})...)
+			return g.writes.InvalidateOnce(ctx, nil, []string{epoch.OfTag(tag)})
 		},
 		Lock: func(ctx context.Context, key string) error {
 			if g.locks == nil {

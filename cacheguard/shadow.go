@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/intent"
 	"github.com/cacheguard/go/internal/cache/verify"
+	"github.com/cacheguard/go/internal/cache/write"
 )
 
 // Shadowed counts Gets that also asked the cache; see Config.Shadow.
@@ -39,7 +39,8 @@ func (s *shadowed) counts() Shadowed {
 
 // shadow asks the cache, in the background, what it would have answered to a call that has loaded without it.
 func shadow[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, loaded any) {
-	q := query[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}
+	spec.key, spec.valueKey = key, spec.valueKeyOf(g, key)
+	q := query[V]{guard: g, spec: spec, asked: g.clock.Now()}
 	g.life.TryAtMost(mostShadows, &g.shadowed.running, func() { q.shadow(ctx, loaded) }) // stop: reads and loads have one
 }
 
@@ -49,10 +50,10 @@ func (q *query[V]) shadow(ctx context.Context, loaded any) {
 	var v V
 	var how Outcome
 	var err error
-	if kept, ok := q.spec.fromLocal(g, q.key); ok {
+	if kept, ok := q.spec.fromLocal(g, q.spec.key); ok {
 		v, how, err = kept.result()
 	} else {
-		v, how, err = q.read(ctx, intent.Past{})
+		v, how, err = q.read(ctx, write.Past{})
 	}
 	served := any(&v)
 	switch {
@@ -69,7 +70,7 @@ func (q *query[V]) shadow(ctx context.Context, loaded any) {
 	}
 	s.hits.Add(1)
 	s.took.Add(uint64(time.Since(begun)))
-	c := &comparison{guard: g, job: q.spec.job(g, q.key, scopeOf(ctx, g), nil), served: served}
+	c := &comparison{guard: g, job: q.spec.loadOf(g, q.spec.key, scopeOf(ctx, g), nil), served: served}
 	if !c.IsServed(loaded) {
 		s.differed.Add(1)
 		g.verifier.Compare(ctx, c, &s.compared)

@@ -4,40 +4,83 @@ import (
 	"context"
 	"errors"
 
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
 // loadSpec says where a call gets its value from. Get, GetMany and Fetch differ only in this.
 type loadSpec[V any] struct {
-	policy   *policy                                               // of the entry; nil: the Guard's ordinary one
-	valueKey string                                                // of the key; empty: not made yet
-	load     func(context.Context) (V, error)                      // of Get
-	loadMany func(context.Context, []string) (map[string]V, error) // of GetMany
-	loadEach func(context.Context, string) (V, error)              // of a GetMany that loads one by one
-	reload   func(context.Context, *V) (V, error)                  // of Fetch, as what follows
+	load // as far as it is known before a flight
+
+	loader   func(context.Context) (V, error)         // of Get
+	loadMany batchLoad                                // of GetMany
+	loadEach func(context.Context, string) (V, error) // of a GetMany that loads one by one
+	reload   func(context.Context, *V) (V, error)     // of Fetch, as what follows
 
 	judge       func(V) Verdict
 	despiteTags func(V) bool // nil: none
 	skipLocal   bool
 	cacheOnly   bool // nothing is loaded
-	unlimited   bool // the load does not count for MaxLoads
-	spare       bool // it takes slots that no other load waits for, and does not run if its value cannot be stored
 
-	gathering *gathering // nil: it shares its call with no other key
-
-	kind  string            // the name of a Cache; empty without
-	known []string          // tags that the value will have in any case
-	tags  func(*V) []string // tags of the value, or of absence, which is nil; nil: none. Those of SetTags count too.
-
-	tagsEach func(key string, v *V) []string // of a GetMany of a Cache: tags, which depend on the key
+	tagger func(key string, v *V) []string // tags of the value, or of absence, which is nil; nil: none. Those of SetTags count too.
 }
 
-// tagsOf is tags for a value as it travels.
-func (s loadSpec[V]) tagsOf() func(any) []string {
-	if s.tags == nil {
-		return nil
+// load is what a flight of a key needs to know of the call that started it. Values travel as *V.
+type load struct {
+	key       string
+	valueKey  string  // empty: not made yet
+	policy    *policy // of the entry; nil: the Guard's ordinary one
+	shape     protocol.Shape
+	run       func(context.Context) (any, error) // returns a *V
+	anew      func(context.Context) (any, error) // run without the value to be replaced; nil if it has none
+	encode    func(context.Context, *loaded)     // what was loaded, before its callers have it; nil: it is not stored
+	tags      func(v any) []string               // of the value, or of absence, nil
+	known     []string                           // tags that the value will have in any case
+	epochs    *epoch.Reading                     // from before the flight; nil: nobody has asked yet
+	scope     scope
+	batch     *batch     // that loads the key; nil: the load is on its own
+	gathering *gathering // whose batches it may join; nil: it shares its call with no other key
+	unlimited bool       // it does not count for MaxLoads
+	spare     bool       // it takes slots that no other load waits for, and does not run if its value cannot be stored
+	free      bool       // its flight belongs to nobody, although callers wait for it
+	aged      bool       // the cache has a value that seems too old, by the estimate of the server's clock
+}
+
+// loadOf is what a flight of the key has to do, with the loader that is to replace old.
+func (s loadSpec[V]) loadOf(g *Guard, key string, of scope, old *V) *load {
+	l := s.load
+	l.key, l.valueKey, l.policy, l.shape, l.scope = key, s.valueKeyOf(g, key), s.policyOf(g), protocol.ShapeOf[V]{}, of
+	switch reload, each := s.reload, s.loadEach; {
+	case s.loader != nil:
+		l.run = untyped(s.loader)
+	case each != nil:
+		l.run = untyped(func(ctx context.Context) (V, error) { return each(ctx, key) })
+	case reload != nil:
+		l.run = untyped(func(ctx context.Context) (V, error) { return reload(ctx, old) })
+		if old != nil {
+			l.anew = untyped(func(ctx context.Context) (V, error) { return reload(ctx, nil) })
+		}
 	}
-	return func(v any) []string { return s.tags(valueOf[V](v)) }
+	if tagger := s.tagger; tagger != nil {
+		l.tags = func(v any) []string { return tagger(key, valueOf[V](v)) }
+	}
+	return &l
+}
+
+// in makes the load a part of the batch; nil: it is on its own.
+func (j *load) in(b *batch) *load {
+	if j.batch = b; b != nil {
+		j.run = func(ctx context.Context) (any, error) { return b.obtain(ctx, gather.Member{Key: j.key}) }
+	}
+	return j
+}
+
+func untyped[V any](run func(context.Context) (V, error)) func(context.Context) (any, error) {
+	return func(ctx context.Context) (any, error) {
+		v, err := run(ctx)
+		return &v, err
+	}
 }
 
 // valueOf is the *V; nil: absence.
@@ -46,25 +89,28 @@ func valueOf[V any](v any) *V {
 	return p
 }
 
-// job is what a flight of the key has to do, with the loader that is to replace old.
-func (s loadSpec[V]) job(g *Guard, key string, of scope, old *V) *job {
-	j := s.jobOf(g, key, of, untyped(s.loader(old)))
-	if old != nil && s.load == nil {
-		j.anew = untyped(s.loader(nil))
-	}
-	return j
+// reading begins a question for the epochs of what the flight loads.
+func (j *load) reading(g *Guard) epoch.Reading {
+	return g.epochs.Begin(j.key, j.valueKey, j.policy.kindName(), j.known)
 }
 
-// jobOf is job with a loader of values as they travel.
-func (s loadSpec[V]) jobOf(g *Guard, key string, of scope, load func(context.Context) (any, error)) *job {
-	return &job{
-		key: key, valueKey: s.valueKeyOf(g, key), policy: s.policyOf(g), shape: protocol.ShapeOf[V]{}, scope: of, load: load,
-		unlimited: s.unlimited, spare: s.spare, gathering: s.gathering, kind: s.kind, known: s.known, tags: s.tagsOf(),
+// forgetOld hides the value to be replaced from the loader: it may have been invalidated since it was read, and must
+// not become valid again.
+func (j *load) forgetOld() {
+	if j.anew != nil {
+		j.run, j.anew = j.anew, nil
+	}
+}
+
+// skip tells the batch not to wait for this key any more.
+func (j *load) skip() {
+	if j.batch != nil {
+		j.batch.Skip(j.key)
 	}
 }
 
 // policyOf is how the entry is kept.
-func (s loadSpec[V]) policyOf(g *Guard) *policy {
+func (s *loadSpec[V]) policyOf(g *Guard) *policy {
 	if s.policy == nil {
 		return &g.ordinary
 	}
@@ -72,23 +118,15 @@ func (s loadSpec[V]) policyOf(g *Guard) *policy {
 }
 
 // valueKeyOf is the key of the value in Redis.
-func (s loadSpec[V]) valueKeyOf(g *Guard, key string) string {
+func (s *loadSpec[V]) valueKeyOf(g *Guard, key string) string {
 	if s.valueKey == "" {
 		return g.keys.ValueKey(key) + s.policyOf(g).slot.suffix
 	}
 	return s.valueKey
 }
 
-// loader is the loader that is to replace old.
-func (s loadSpec[V]) loader(old *V) func(context.Context) (V, error) {
-	if s.load != nil {
-		return s.load
-	}
-	return func(ctx context.Context) (V, error) { return s.reload(ctx, old) }
-}
-
 // refusal is the error of a call that may not load without Redis; nil if it may.
-func (s loadSpec[V]) refusal(g *Guard, reason *RedisError) error {
+func (s *loadSpec[V]) refusal(g *Guard, reason *RedisError) error {
 	switch {
 	case s.cacheOnly, s.spare && reason == nil:
 		return ErrNotCached
@@ -102,41 +140,6 @@ func (s loadSpec[V]) refusal(g *Guard, reason *RedisError) error {
 
 // mustBeJudged reports whether the answer may have been loaded before the call began, although it was not in Redis then:
 // the call reads it again, so that Judge sees it.
-func (s loadSpec[V]) mustBeJudged(a *answer, asked uint64) bool {
+func (s *loadSpec[V]) mustBeJudged(a *answer, asked uint64) bool {
 	return s.judge != nil && a.err == nil && (a.outcome == Hit || a.loaded > 0 && asked >= a.loaded)
-}
-
-// assess is the state of what was read, as the caller sees it.
-func (s loadSpec[V]) assess(r *readResult[V]) (state, found[V]) {
-	if s.judge == nil || r.value == nil {
-		return r.state, r.found
-	}
-	switch s.judge(*r.value) {
-	case Serve:
-		return fresh, found[V]{value: r.value, how: Hit}
-	case Refresh:
-		return stale, found[V]{value: r.value, how: Stale}
-	case Replace:
-	}
-	return expired, r.found
-}
-
-// decide judges what was read, as the caller sees it. It reports a stale value that is served, and a failed read.
-func (s loadSpec[V]) decide(g *Guard, key string, r *readResult[V], readErr error) decision[V] {
-	seenAs, answer := s.assess(r)
-	d := decision[V]{action: decide(seenAs), found: answer, aged: s.judge == nil && r.aged()}
-	switch d.action {
-	case doRefresh:
-		if s.judge == nil && r.state == stale && !s.isPatient(g) {
-			g.onStale(key, r.entry)
-		}
-	case doBypass:
-		d.reason = g.redisError("get", key, readErr)
-		g.readFailed(s.valueKeyOf(g, key), readErr)
-		if old, ok := s.staleFromLocal(g, key); ok {
-			d.action, d.found = doServe, old
-		}
-	case doServe, doRebuild, doLoadApart:
-	}
-	return d
 }

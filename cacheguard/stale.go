@@ -16,7 +16,7 @@ const shortestStay = 20 * time.Millisecond
 
 // refresh replaces the entry in the background, unless this instance is doing so already. If a loader asked for the entry, the
 // refresh is no part of that load. A transaction, whose loads are not stored, replaces nothing.
-func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Duration) {
+func (g *Guard) refresh(ctx context.Context, j *load, raw []byte, took time.Duration) {
 	if j.scope.isTransactions() || g.isSlow(j.key) { // the slots are for callers who do not want to wait for Redis
 		j.skip()
 		return
@@ -36,7 +36,7 @@ func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Durat
 func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	r.identify(ctx)
 	loaders := &r.guard.loaders
-	if r.slot = loaders.limits.Try(ctx, loaders.need(r.job)); r.slot.IsNone() {
+	if r.slot = loaders.limits.Try(ctx, loaders.need(r.load)); r.slot.IsNone() {
 		if loaders.limits.Fleet != nil {
 			r.stay(ctx, shortestStay) // the fleet is not asked again at once
 		}
@@ -49,11 +49,11 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 		return a
 	}
 	r.returnSlot()
-	r.job.skip()
+	r.load.skip()
 	switch {
 	case err != nil:
 		r.recall(err)
-		_ = r.guard.redisError("acquire", r.job.key, err) // no caller waits for it
+		_ = r.guard.redisError("acquire", r.load.key, err) // no caller waits for it
 		r.stay(ctx, r.guard.cfg.RedisTimeout)
 	case got.Status == protocol.Held:
 		r.stay(ctx, min(got.Left, max(lastTook, shortestStay)))
@@ -64,13 +64,13 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 }
 
 // isPatient reports whether the call waits for a fresh value before it takes a stale one. A GetMany does not.
-func (s loadSpec[V]) isPatient(g *Guard) bool {
-	return s.load != nil && !s.spare && s.policyOf(g).patience > 0
+func (s *loadSpec[V]) isPatient(g *Guard) bool {
+	return s.loader != nil && !s.spare && s.policyOf(g).patience > 0
 }
 
 // awaitFresh waits for the load that is to replace a stale value, for as long as Patience, and then returns the stale one. The load belongs to
 // nobody, so it goes on. It takes a slot that no other load waits for: those have callers with nothing.
-func (q *query[V]) awaitFresh(ctx context.Context, j *job, old *readResult[V], raw []byte) (v V, how Outcome, err error) {
+func (q *query[V]) awaitFresh(ctx context.Context, j *load, old *readResult[V], raw []byte) (v V, how Outcome, err error) {
 	g := q.guard
 	if j.scope.isTransactions() {
 		return q.bypass(ctx, nil)
@@ -78,21 +78,25 @@ func (q *query[V]) awaitFresh(ctx context.Context, j *job, old *readResult[V], r
 	j.scope.nested, j.spare, j.free = false, true, true
 	within, cancel := context.WithTimeout(ctx, j.policy.patience)
 	defer cancel()
-	a, joined, err := g.shareRebuild(outsideLoads(within), j, q.asked, raw)
-	switch {
-	case err == nil && a.answers(q.asked, joined) && (a.err == nil || a.absent || errors.Is(a.err, ErrClosed)):
-		return unpack[V](a, joined)
-	case ctx.Err() != nil, err != nil && within.Err() == nil:
-		return v, "", unanswered(ctx, q.key, err)
+	t, err := g.enterRebuild(outsideLoads(within), j, raw)
+	var a answer
+	if err == nil {
+		a, err = g.awaitTicket(outsideLoads(within), t, j.key, q.asked)
 	}
-	g.onStale(q.key, old.entry)
+	switch {
+	case err == nil && a.answers(q.asked, t.Joined) && (a.err == nil || a.absent || errors.Is(a.err, ErrClosed)):
+		return unpack[V](a, t.Joined)
+	case ctx.Err() != nil, err != nil && within.Err() == nil:
+		return v, "", unanswered(ctx, j.key, err)
+	}
+	g.onStale(j.key, old.entry)
 	return old.result()
 }
 
 // report logs a load that failed, because no caller sees the error.
 func (r *rebuild) report(ctx context.Context, a answer) {
 	if a.err != nil && !a.absent && a.outcome == Loaded {
-		r.guard.tell(ctx, report.Unrefreshed, r.job.key, a.err, r.job.policy.logAttrs()...)
+		r.guard.tell(ctx, report.Unrefreshed, r.load.key, a.err, r.load.policy.logAttrs()...)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/report"
 )
 
-// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. For a Cache, only Loading and Owed are set.
+// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. For a Cache, only Loading and Pending are set.
 type Stats struct {
 	Loading  int // loaders that run
 	MaxLoads int // how many may; 0: no limit
@@ -18,8 +18,8 @@ type Stats struct {
 	Waiting int // calls that wait for a load, a slot or another instance
 	Warming int // calls of Cache.Warm under way
 
-	Owed    int           // keys and tags whose invalidation is pending, see Invalidate
-	OwedFor time.Duration // since when some are
+	Pending    int           // keys and tags whose invalidation is pending, see Invalidate
+	PendingFor time.Duration // since when some are
 
 	Intents      int           // of Guard.Intend, and of writes that called Also, that are not done
 	OldestIntent time.Duration // since when the oldest of them stands
@@ -57,7 +57,7 @@ func (g *Guard) Stats() Stats {
 	}
 	s := Stats{
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
-		Owed: g.pending(), OwedFor: g.journal.PendingFor(),
+		Pending: g.writes.Pending(), PendingFor: g.journal.PendingFor(),
 		Bypassed: g.off.Bypassed(), Subscribed: g.inbox.Up(),
 		FailedRefreshes: g.journal.Times(report.Unrefreshed), Altered: g.journal.Times(report.Altered) + g.journal.Times(report.AlteredAgain),
 		UnknownTags: g.journal.Tags.Count(), UnknownKeys: g.journal.Keys.Count(),
@@ -69,7 +69,7 @@ func (g *Guard) Stats() Stats {
 	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.shadowed.counts()
 	s.FleetLoads = g.cfg.FleetLoads
 	s.Queued, s.FleetQueued = g.loaders.limits.Waiting()
-	if n, oldest := g.intents.Count(); n > 0 {
+	if n, oldest := g.writes.Intents(); n > 0 {
 		s.Intents, s.OldestIntent = n, time.Since(oldest)
 	}
 	if g.local != nil {
@@ -92,9 +92,4 @@ func (g *Guard) countBreakers() (all, open, slow int) {
 		}
 	}
 	return g.breakers.Len(), open, slow
-}
-
-// pending is how many invalidations are pending.
-func (g *Guard) pending() int {
-	return g.invalidations.Len() + g.ofEpochs.Len()
 }

@@ -256,11 +256,11 @@ func TestAnInvalidationOfATagThatFailedIsPendingAndTheGuardDoesNotServeWhatHasIt
 	if failed, ok := errors.AsType[*RedisError](err); !ok || failed.Key != "t" {
 		t.Errorf("error: %v", err)
 	}
-	expect.Equal(t, "pending", g.Stats().Owed, 1)
+	expect.Equal(t, "pending", g.Stats().Pending, 1)
 	expect.Equal(t, "with the tag", mustGet(t, g, "k", tagged("new", "t")), "new")
 	expect.Equal(t, "without it", mustGet(t, g, "other", unwanted[string](t)), "old")
 	rule.Remove()
-	redistest.Await(t, "nothing is pending", func() bool { return g.Stats().Owed == 0 })
+	redistest.Await(t, "nothing is pending", func() bool { return g.Stats().Pending == 0 })
 	expect.Equal(t, "afterwards", mustGet(t, g, "k", tagged("newest", "t")), "newest")
 }
 

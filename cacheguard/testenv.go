@@ -118,5 +118,5 @@ func allWell(g *Guard) bool {
 			return false
 		}
 	}
-	return g.invalidations.Len() == 0
+	return g.writes.Pending() == 0
 }

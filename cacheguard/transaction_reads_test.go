@@ -47,7 +47,7 @@ var transactions = map[string]func(t *testing.T, f *fleet, read func(context.Con
 	},
 	"an intent that has taken too long": func(t *testing.T, f *fleet, read func(context.Context)) {
 		in := mustIntend(t, f.guards[0], Changes{Keys: []string{"named"}})
-		redistest.Await(t, "it is over", func() bool { n, _ := f.guards[0].intents.Count(); return n == 0 })
+		redistest.Await(t, "it is over", func() bool { n, _ := f.guards[0].writes.Intents(); return n == 0 })
 		read(in.Context(t.Context()))
 	},
 	"an intent that is done": func(t *testing.T, f *fleet, read func(context.Context)) {
@@ -234,7 +234,7 @@ func TestATransactionThatHasTakenTooLongStillReadsPastTheCache(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, transactionConfig("too long"))
 	g, ctx := f.guards[0], context.Background()
 	in := mustIntend(t, g, Changes{Keys: []string{"row"}, Tags: []string{"shoes"}})
-	redistest.Await(t, "it is over", func() bool { n, _ := g.intents.Count(); return n == 0 && !f.exists(f.intents("row")) })
+	redistest.Await(t, "it is over", func() bool { n, _ := g.writes.Intents(); return n == 0 && !f.exists(f.intents("row")) })
 	for _, key := range []string{"row", "list"} {
 		mustGet(t, g, key, tagged("old", "shoes"))
 		v, err := Get(in.Context(ctx), g, key, returns("uncommitted"))

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/cache/update"
-	"github.com/cacheguard/go/internal/lock/rw"
+	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/redis/goredis"
-	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
@@ -56,19 +54,12 @@ func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(contex
 }
 
 // update is UpdateMany, and with a value the Put of its one key.
-func (g *Guard) update(ctx context.Context, keys []string, v update.Value, write func(context.Context) error) (err error) {
+func (g *Guard) update(ctx context.Context, keys []string, v write.Value, write func(context.Context) error) (err error) {
 	if g == nil {
 		return notCalled(errNilGuard)
 	}
 	called := false
-	defer func() {
-		switch {
-		case err != nil && called:
-			err = wasCalled(err)
-		case err != nil:
-			err = notCalled(err)
-		}
-	}()
+	defer func() { err = saying(err, called) }()
 	if err := checkUpdate(ctx, g, keys, write); err != nil {
 		return err
 	}
@@ -79,18 +70,18 @@ func (g *Guard) update(ctx context.Context, keys []string, v update.Value, write
 	g.named(keys, nil)
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
-	called, err = g.updates.Run(ctx, union(keys), v, write)
+	called, err = g.writes.Update(ctx, union(keys), v, write)
 	return err
 }
 
-func checkUpdate(ctx context.Context, g *Guard, keys []string, write func(context.Context) error) error {
+func checkUpdate(ctx context.Context, g *Guard, keys []string, call func(context.Context) error) error {
 	switch {
-	case write == nil:
+	case call == nil:
 		return fmt.Errorf("cacheguard: update %v: write is nil", errs.Names(keys))
 	case len(keys) == 0:
 		return errNoKeys
 	case ctx.Err() != nil:
-		return fmt.Errorf("cacheguard: update %v: %w", errs.Names(keys), update.NotWritten(ctx))
+		return fmt.Errorf("cacheguard: update %v: %w", errs.Names(keys), write.NotWritten(ctx))
 	}
 	if err := goredis.CheckOnePlace(g.rdb); err != nil && g.cfg.WriteLock == nil {
 		return fmt.Errorf("cacheguard: update %v: %w, or set Config.WriteLock", errs.Names(keys), err)
@@ -99,27 +90,9 @@ func checkUpdate(ctx context.Context, g *Guard, keys []string, write func(contex
 		if key == "" {
 			return errEmptyKey
 		}
-		if update.Of(ctx).Includes(&g.updates, key) {
+		if write.Of(ctx).Includes(&g.writes, key) {
 			return fmt.Errorf("%w: update of %q within its update", ErrReentrant, key)
 		}
-	}
-	return nil
-}
-
-// openUpdates makes what runs the writes.
-func (g *Guard) openUpdates() (err error) {
-	lock := config.Lock{
-		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, TTL: g.cfg.LeaseTTL, MaxHold: g.cfg.UpdateTimeout, RedisTimeout: g.cfg.RedisTimeout,
-		Replicas: g.cfg.Replicas,
-	}
-	if goredis.CheckOnePlace(g.rdb) == nil { // else Update refuses
-		if g.locks, err = rw.New("rwlock", g.rdb, lock); err != nil {
-			return err
-		}
-	}
-	g.updates.Intents, g.updates.Config = &g.intents, update.Config{
-		Prefix: g.cfg.Prefix, StepByStep: g.cfg.Replicas > 0, Locks: g.locks, WriteLock: g.cfg.WriteLock, CutOff: g.isCutOff,
-		IsRedis: func(err error) bool { _, is := errors.AsType[*RedisError](err); return is },
 	}
 	return nil
 }
@@ -142,18 +115,13 @@ type calledError struct {
 
 func (e *calledError) Unwrap() error { return e.error }
 
-// notCalled marks an error of a call that has not called write.
-func notCalled(err error) error {
-	if err == ErrClosed { //nolint:errorlint // itself: it says so, and callers may compare it
+// saying marks an error with whether write was called, if that is needed.
+func saying(err error, called bool) error {
+	if err == nil || called && Written(err) || !called && err == ErrClosed { //nolint:errorlint // itself: it says so, and callers may compare it
 		return err
 	}
-	return &calledError{err, false}
+	return &calledError{err, called}
 }
 
-// wasCalled marks an error of a call that has called write, if that is needed.
-func wasCalled(err error) error {
-	if Written(err) {
-		return err
-	}
-	return &calledError{err, true}
-}
+// notCalled marks an error of a call that has not called write.
+func notCalled(err error) error { return saying(err, false) }

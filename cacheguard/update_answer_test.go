@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
@@ -97,8 +96,7 @@ func TestAnUpdateWhoseContextEndedBeforeItsWriteSaysSo(t *testing.T) {
 func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())
-	patient := func(o *redis.Options) { o.ReadTimeout = bearing } // the client asks no second time, which would be granted
-	f := newFleetOn(t, shared.Client(t), Config{UpdateAnyway: true, LeaseTTL: time.Second}, proxy.Client(t, patient), shared.Client(t))
+	f := newFleetOn(t, shared.Client(t), Config{UpdateAnyway: true, LeaseTTL: time.Second}, proxy.Client(t), shared.Client(t))
 	warm(t, newFleetOn(t, shared.Client(t), Config{}, shared.Client(t)))
 	rule := proxy.On(scriptOf("begin_update"), redistest.HoldReply)
 	locks := locksOf(t, f.guards[1])
@@ -130,7 +128,7 @@ func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	db, ends := newRow("old"), scriptOf("end_update")
 	f.expectUntouched("k", "old", db)
 	g := f.guards[1]
-	if err := g.keys.EndUpdate(g.keys.ValueKey("other"), "nobody", g.invalidations.Notice("other")).Run(t.Context(), f.redis).Err(); err != nil {
+	if err := g.keys.EndUpdate(g.keys.ValueKey("other"), "nobody", g.writes.Notice("other"), protocol.Filling{}).Run(t.Context(), f.redis).Err(); err != nil {
 		t.Fatal(err) // it makes the script known
 	}
 	var ended atomic.Bool

@@ -106,7 +106,7 @@ func TestUpdateAnywayWritesAndLeavesAnInvalidationPending(t *testing.T) {
 	expect.Equal(t, "written", db.value.Load().(string), "new")
 	expect.Equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
 	proxy.Refuse(false)
-	redistest.Await(t, "nothing is pending", func() bool { return f.guards[0].invalidations.Len() == 0 })
+	redistest.Await(t, "nothing is pending", func() bool { return f.guards[0].writes.Pending() == 0 })
 	f.expectUntouched("k", "new", db)
 }
 

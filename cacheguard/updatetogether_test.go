@@ -239,8 +239,8 @@ func TestAnUpdateDoesNotOvertakeThoseThatWait(t *testing.T) {
 	first := beginUpdate(f, 0, db, "1", "k")
 	<-first.began
 	second := beginUpdate(f, 0, db, "2", "k")
-	redistest.Await(t, "it waits", func() bool { return f.guards[0].updates.Locks.Awaited("k") })
-	expect.Equal(t, "another key", f.guards[0].updates.Locks.Awaited("j"), false)
+	redistest.Await(t, "it waits", func() bool { return f.guards[0].locks.Awaited("k") })
+	expect.Equal(t, "another key", f.guards[0].locks.Awaited("j"), false)
 	first.release <- nil
 	second.release <- nil
 	expect.Equal(t, "errors", errors.Join(<-first.done, <-second.done), nil)

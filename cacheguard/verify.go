@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 
+	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
 )
@@ -46,7 +47,7 @@ func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, 
 	ctx = outsideLoads(context.WithoutCancel(ctx))
 	switch {
 	case isHit:
-		g.verifier.Compare(ctx, &comparison{guard: g, job: spec.job(g, key, scopeOf(ctx, g), nil), served: &v}, &g.verified)
+		g.verifier.Compare(ctx, &comparison{guard: g, job: spec.loadOf(g, key, scopeOf(ctx, g), nil), served: &v}, &g.verified)
 	case err != nil:
 		shadow(ctx, g, spec, key, absence{})
 	default:
@@ -56,32 +57,32 @@ func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, 
 
 // alone is the spec for a load of one key in spare slots, whatever the call was; not ok: it has none that can be compared.
 func (s loadSpec[V]) alone(key string) (_ loadSpec[V], ok bool) {
-	loadMany, loadEach, tagsEach := s.loadMany, s.loadEach, s.tagsEach
+	loadMany, loadEach := s.loadMany, s.loadEach
 	s.loadMany, s.loadEach, s.gathering, s.spare = nil, nil, nil, true
 	switch {
-	case s.load != nil:
+	case s.loader != nil:
 	case loadMany != nil:
-		s.load = func(ctx context.Context) (V, error) {
-			values, err := loadMany(ctx, []string{key})
-			value, ok := values[key]
-			if err == nil && !ok {
+		s.loader = func(ctx context.Context) (V, error) {
+			values, err := loadMany(ctx, []gather.Member{{Key: key}})
+			value := valueOf[V](values[key])
+			if err == nil && value == nil {
 				err = ErrNotFound
 			}
-			return value, err
+			if err != nil {
+				return *new(V), err
+			}
+			return *value, nil
 		}
 	case loadEach != nil:
-		s.load = func(ctx context.Context) (V, error) { return loadEach(ctx, key) }
+		s.loader = func(ctx context.Context) (V, error) { return loadEach(ctx, key) }
 	}
-	if tagsEach != nil {
-		s.tags = func(v *V) []string { return tagsEach(key, v) }
-	}
-	return s, s.load != nil
+	return s, s.loader != nil
 }
 
 // comparison compares a value that was served with the source.
 type comparison struct {
 	guard  *Guard
-	job    *job
+	job    *load
 	served any // *V, or absence
 }
 
@@ -129,7 +130,7 @@ func (c *comparison) cached(ctx context.Context) (value any, is bool, err error)
 			return orAbsence(item.Value), true, nil
 		}
 	}
-	epochs := g.epochs.Begin(j.key, j.valueKey, j.kind, j.known)
+	epochs := j.reading(g)
 	read, err := g.link.Get(ctx, j.valueKey, epochs.Keys()...)
 	if err == nil {
 		err = read.Err

@@ -109,7 +109,7 @@ func (w *warming) add(how Outcome, err error) {
 func (c *Cache[K, V]) warm(ctx context.Context, batch []K, w *warming, cfg *WarmConfig) error {
 	keys, spec := c.many(batch)
 	spec.spare = true
-	m := &many[V]{guard: c.guard, spec: spec, counts: w.add}
+	m := &many[V]{query: query[V]{guard: c.guard, spec: spec}, counts: w.add}
 	if w.Failed += len(batch) - len(keys.named); len(batch) > 0 {
 		m.run(ctx, keys.named)
 	}

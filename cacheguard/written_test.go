@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/cacheguard/go/internal/cache/intent"
+	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -72,7 +72,7 @@ func TestAlsoIsRefusedOutsideOfAWrite(t *testing.T) {
 		expect.ErrorIs(t, Also(ctx, Changes{Keys: []string{""}}), errEmptyKey)
 		return nil
 	}), nil)
-	expect.ErrorIs(t, Also(of, Changes{Keys: []string{"j"}}), intent.ErrDone)
+	expect.ErrorIs(t, Also(of, Changes{Keys: []string{"j"}}), write.ErrDone)
 	expect.Equal(t, "stands", f.exists(f.intents("j")), false)
 }
 
@@ -109,7 +109,7 @@ func TestADisabledGuardTakesIntents(t *testing.T) {
 	close(db.release)
 	want(t, loading, "old")
 	want(t, after, "new")
-	expect.ErrorIs(t, in.Also(ctx, Changes{}), intent.ErrDone)
+	expect.ErrorIs(t, in.Also(ctx, Changes{}), write.ErrDone)
 	expect.Equal(t, "Update", g.Update(ctx, "k", func(ctx context.Context) error { return Also(ctx, Changes{Tags: []string{"shoes"}}) }), nil)
 }
 
@@ -124,6 +124,6 @@ func TestAnIntentWithUpdateAnywayInvalidatesWhenRedisIsBack(t *testing.T) {
 	expect.Equal(t, "it is pending", ok && failed.Op == "invalidate" && Written(err), true)
 	expect.Equal(t, "here", x.read(0), "new")
 	cut.Remove()
-	redistest.Await(t, "nothing is pending", func() bool { return x.guards[0].pending() == 0 })
+	redistest.Await(t, "nothing is pending", func() bool { return x.guards[0].writes.Pending() == 0 })
 	x.settle("new")
 }

@@ -100,6 +100,6 @@ func ExampleMetrics_Watch() {
 	defer guard.Close()
 	m.Watch("shop", guard) // loads in flight, pending invalidations, verified hits
 
-	fmt.Println(series(registry, "cacheguard_loads_in_flight"), series(registry, "cacheguard_owed_invalidations"))
+	fmt.Println(series(registry, "cacheguard_loads_in_flight"), series(registry, "cacheguard_pending_invalidations"))
 	// Output: 1 1
 }

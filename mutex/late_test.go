@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -58,9 +56,7 @@ func TestARequestThatArrivesAfterItsTryLockWasRefusedGetsNothing(t *testing.T) {
 func TestAnUnlockThatIsAnsweredLateHasNotLostItsLease(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
-	f := newFleetOn(t, shared.Client(t), Config{TTL: time.Hour, RedisTimeout: time.Minute}, p.Client(t, func(o *redis.Options) {
-		o.ReadTimeout = time.Minute
-	}), shared.Client(t)).listening()
+	f := newFleetOn(t, shared.Client(t), Config{TTL: time.Hour, RedisTimeout: time.Minute}, p.Client(t), shared.Client(t)).listening()
 	late := p.On(unlockCommand, redistest.HoldReply).Times(1)
 	l, unlocked := f.lock(0, "k"), make(chan error, 1)
 	go func() { unlocked <- l.Unlock(t.Context()) }() // owner: the test; ends with the reply; joined by receiving

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -16,12 +14,11 @@ func replicated(t *testing.T, cfg Config) (f *fleet, primary, replica *redistest
 	t.Helper()
 	primary = redistest.Start(t)
 	replica = redistest.StartReplica(t, primary)
-	impatient := func(o *redis.Options) { o.ReadTimeout = 2 * time.Second } // WAIT ends after half of it
 	cfg.Replicas, cfg.RedisTimeout = 1, 20*time.Second
 	if cfg.TTL == 0 {
 		cfg.TTL = time.Minute
 	}
-	return newFleetOn(t, primary.Client(t), cfg, primary.Client(t, impatient), primary.Client(t, impatient)), primary, replica
+	return newFleetOn(t, primary.Client(t), cfg, primary.Client(t, redistest.AsksAgain), primary.Client(t, redistest.AsksAgain)), primary, replica
 }
 
 func tokenAt(t *testing.T, s *redistest.Server, key string) string {

@@ -57,7 +57,7 @@ func (t *Telemetry) observe(_ context.Context, o metric.Observer) error {
 	for name, guard := range guards {
 		stats, cache := guard.Stats(), metric.WithAttributes(cacheKey.String(name))
 		o.ObserveInt64(t.loading, int64(stats.Loading), cache)
-		o.ObserveInt64(t.pending, int64(stats.Owed), cache)
+		o.ObserveInt64(t.pending, int64(stats.Pending), cache)
 		o.ObserveInt64(t.intents, int64(stats.Intents), cache)
 		o.ObserveInt64(t.failedRefreshes, int64(stats.FailedRefreshes), cache)
 		for outcome, n := range map[string]uint64{

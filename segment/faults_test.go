@@ -4,8 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -101,7 +99,7 @@ func TestCloseTriesOnceMoreToGiveBack(t *testing.T) {
 func TestARedisThatDoesNotAnswerIsGivenUpAfterRedisTimeout(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
-	c := newCounter(t, p.Client(t, func(o *redis.Options) { o.ReadTimeout = redistest.Patience }), Config{RedisTimeout: redistest.Brisk})
+	c := newCounter(t, p.Client(t), Config{RedisTimeout: redistest.Brisk})
 	p.BlackHole(true)
 	expect.ErrorIs(t, c.Create(t.Context(), name, 1), ErrUncertain, context.DeadlineExceeded)
 	expect.ErrorIs(t, c.Take(t.Context(), name, 1), context.DeadlineExceeded)

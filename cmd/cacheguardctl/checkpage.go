@@ -84,7 +84,7 @@ func (g *pagedGuard) trouble(name string) finding {
 		f.Result, f.Detail = wrong, "Redis does not answer"+lasted
 	case "slow":
 		f.Detail = fmt.Sprintf("Redis takes longer than the loads that it saves%s: calls load first", lasted)
-	case "owing":
+	case "pending":
 		f.Result, f.Detail = wrong, "invalidations are pending"+lasted
 	case "refused":
 		f.Result, f.Detail = wrong, "Redis answers with an error: "+g.Refused

@@ -24,7 +24,7 @@ func pageOf(t *testing.T, data string) string {
 func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	t.Parallel()
 	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","queued":7,"max_loads":4,"intents":2,
-		"troubles":{"outage":2.5,"owing":1,"refused":3,"deaf":60,"saturated":9,"intent":12,"bypassed":1},
+		"troubles":{"outage":2.5,"pending":1,"refused":3,"deaf":60,"saturated":9,"intent":12,"bypassed":1},
 		"altered":5,"running":[{"key":"report","took":12.34},{"key":"price","took":11}],"hot":[{"key":"home"}],
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3}},{"name":"","rate":100}]}],
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],

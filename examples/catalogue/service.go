@@ -65,7 +65,7 @@ func (c *catalogue) health(w http.ResponseWriter, r *http.Request) {
 	}
 	stats := c.guard.Stats()
 	_ = json.NewEncoder(w).Encode(map[string]any{ // the client has left
-		"status": "ok", "loading": stats.Loading, "invalidations_pending": stats.Owed, "subscribed": stats.Subscribed,
+		"status": "ok", "loading": stats.Loading, "invalidations_pending": stats.Pending, "subscribed": stats.Subscribed,
 	})
 }
 

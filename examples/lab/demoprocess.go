@@ -163,7 +163,7 @@ func (f *follower) do(ctx context.Context, o order) (s seen, err error) {
 		}
 		return s, err
 	case "settle": // until Redis has all that was pending, and is asked again
-		for stats := f.guard.Stats(); stats.Owed > 0 || stats.BreakersOpen > 0; stats = f.guard.Stats() {
+		for stats := f.guard.Stats(); stats.Pending > 0 || stats.BreakersOpen > 0; stats = f.guard.Stats() {
 			wait(ctx, 10*time.Millisecond)
 		}
 	}

@@ -26,32 +26,28 @@ func (d *demo) again() error {
 // commitLate shows a mistake, so that the next scene shows what mends it.
 func (d *demo) commitLate() error {
 	d.line("3. A mistake: A changes the price in an Update, and commits after that has returned. B reads in between.")
-	if err := d.tell(d.a, order{Do: "update", Key: price, Value: "17.99"}); err != nil {
-		return err
-	}
-	if _, err := d.ask(price, d.b); err != nil {
-		return err
-	}
-	if err := d.tell(d.a, order{Do: "commit"}); err != nil {
-		return err
-	}
-	s, err := d.ask(price, d.b)
+	s, err := d.readBetween("update", "17.99")
 	d.see(s.Values["19.99"] == callers, "The database has %s. %d callers of B still have 19.99, for up to an hour.", d.table.row(price), s.Values["19.99"])
 	return err
 }
 
-func (d *demo) commitUnderIntent() error {
-	d.line("4. The same under an intent: Intend, write, somebody reads, commit, Done.")
-	if err := d.tell(d.a, order{Do: "intend", Key: price, Value: "15.99"}); err != nil {
-		return err
+// readBetween has A write in one way, B read, and A commit, and returns what B reads then.
+func (d *demo) readBetween(write, value string) (s seen, err error) {
+	if err := d.tell(d.a, order{Do: write, Key: price, Value: value}); err != nil {
+		return s, err
 	}
 	if _, err := d.ask(price, d.b); err != nil {
-		return err
+		return s, err
 	}
 	if err := d.tell(d.a, order{Do: "commit"}); err != nil {
-		return err
+		return s, err
 	}
-	s, err := d.ask(price, d.b)
+	return d.ask(price, d.b)
+}
+
+func (d *demo) commitUnderIntent() error {
+	d.line("4. The same under an intent: Intend, write, somebody reads, commit, Done.")
+	s, err := d.readBetween("intend", "15.99")
 	d.see(s.Values["15.99"] == callers, "%d of %d callers of B have the new price, 15.99.", s.Values["15.99"], callers)
 	return err
 }

@@ -164,7 +164,7 @@ func (w *worker) loadQuietly(ctx context.Context, o *opened, id int) (value, err
 	v, err := w.load(ctx)
 	v.Tags = 0
 	<-time.After(20 * time.Millisecond)
-	if at := o.guard.Stats(); err == nil && ctx.Err() == nil && !alone && !at.Bypassed && at.Owed == 0 {
+	if at := o.guard.Stats(); err == nil && ctx.Err() == nil && !alone && !at.Bypassed && at.Pending == 0 {
 		w.note(event{Kind: loaded, Guard: o.name, Key: o.quiet.Key(id), From: from})
 	}
 	return v, err

@@ -48,16 +48,19 @@ func TestNoGetReturnsAnOlderVersionThanAnUpdateThatHadReturned(t *testing.T) {
 
 func TestTheSameFaultsMakeDeleteAfterWriteReturnOldVersions(t *testing.T) {
 	t.Parallel()
-	s := newStorm(t, "by hand")
-	s.rage(duration())
-	s.kill()
-	killed := s.rest()
-	history := s.history()
-	old, result := stale(history), check(promise, history)
-	s.report(history, old, killed)
-	if len(old) == 0 || result != porcupine.Illegal {
-		t.Errorf("%d stale reads, porcupine: %s: the other test proves nothing", len(old), result)
+	for range 10 { // mistakes show by chance
+		s := newStorm(t, "by hand")
+		s.rage(duration())
+		s.kill()
+		killed := s.rest()
+		history := s.history()
+		old := stale(history)
+		s.report(history, old, killed)
+		if len(old) > 0 && check(promise, history) == porcupine.Illegal {
+			return
+		}
 	}
+	t.Error("nothing old was read, or porcupine did not see it: the other test proves nothing")
 }
 
 func TestWithoutFaultsGetAndUpdateAreLinearizable(t *testing.T) {

@@ -65,7 +65,7 @@ func (w *updateWorld) begin(writer int) {
 			w.Wrong("lock_update.lua: %v", err)
 		}
 	case w.puts:
-		generation, err := w.run(w.space.BeginPut(w.value, token, "notice", lasting)).Text()
+		generation, err := w.run(w.space.BeginUpdate(w.value, token, "notice", lasting)).Text()
 		if w.proof[writer] == "" { // else it is a late copy, whose answer nobody reads
 			w.proof[writer] = generation
 		}
@@ -73,7 +73,7 @@ func (w *updateWorld) begin(writer int) {
 			w.Wrong("begin_update.lua: %v", err)
 		}
 	default:
-		w.run(w.space.BeginUpdate(w.value, token, "notice"))
+		w.run(w.space.BeginUpdate(w.value, token, "notice", 0))
 	}
 }
 
@@ -84,13 +84,13 @@ func (w *updateWorld) end(writer, version int) {
 	var call script.Call
 	switch put := w.puts && version > 0; {
 	case put && w.locked:
-		call = w.space.UnlockPut(release, w.value, token, "notice", time.Minute, f)
+		call = w.space.UnlockUpdate(release, w.value, token, "notice", time.Minute, f)
 	case put:
-		call = *w.space.Put(w.value, token, "notice", f)
+		call = *w.space.EndUpdate(w.value, token, "notice", f)
 	case w.locked:
-		call = w.space.UnlockUpdate(release, w.value, token, "notice")
+		call = w.space.UnlockUpdate(release, w.value, token, "notice", 0, protocol.Filling{})
 	default:
-		call = *w.space.EndUpdate(w.value, token, "notice")
+		call = *w.space.EndUpdate(w.value, token, "notice", protocol.Filling{})
 	}
 	w.run(&call)
 }

@@ -88,7 +88,7 @@ func TestWhoReadsAheadOfRedisWaits(t *testing.T) {
 func TestAPositionIsConfirmedWhenRedisHasAcknowledgedAndNotBefore(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())
-	guard, _ := newGuard(t, proxy.Client(t))
+	guard, _ := newGuard(t, proxy.Client(t, redistest.AsksAgain))
 	e := newEngine(t, []*cacheguard.Guard{guard}, cdc.Table{Name: "x", Changed: nothing})
 	confirmed, settled := make(chan int, 1), make(chan struct{}, 1)
 	a := NewApplier(e, Steps[int]{

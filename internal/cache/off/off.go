@@ -45,7 +45,7 @@ type Config struct {
 	Prefix, Instance string
 	Timeout          time.Duration // of an operation on Redis
 	Life             *lifecycle.Life
-	Pending          interface{ Has(key string) bool } // invalidations
+	Pending          interface{ IsPending(key string) bool } // an invalidation
 
 	// Changed says whether the cache is bypassed, and until when; zero: until it is turned on again. It is called under the Switch's mutex.
 	Changed func(on bool, until time.Time)
@@ -102,7 +102,7 @@ func (s *Switch) Why(ctx context.Context, key string) error {
 		return errUnserved
 	case s.Has(calls) && ctx.Value(excuse{s}) != nil:
 		return errExcused
-	case s.Config.Pending.Has(key):
+	case s.Config.Pending.IsPending(key):
 		return errPending
 	}
 	return nil

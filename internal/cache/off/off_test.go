@@ -12,7 +12,7 @@ import (
 
 type pending map[string]bool
 
-func (p pending) Has(key string) bool { return p[key] }
+func (p pending) IsPending(key string) bool { return p[key] }
 
 func open(disabled bool, of pending) *Switch {
 	s := new(Switch)
@@ -43,14 +43,14 @@ func TestEachQuestionHasItsReason(t *testing.T) {
 		"all keys again":      {key: "k", put: func(s *Switch) { s.Serve(func(string) bool { return false }); s.Serve(nil) }},
 		"the call":            {key: "k", ctx: excused, why: errExcused, bypass: true},
 		"another's call":      {key: "k", put: func(s *Switch) { s.Put(calls, true) }, ctx: func(*Switch) context.Context { return excused(open(false, nil)) }},
-		"what is pending":     {key: "owed", why: errPending},
-		"the first of all":    {key: "owed", put: func(s *Switch) { s.Here(true) }, ctx: excused, why: ErrBypassed, bypass: true},
+		"what is pending":     {key: "pending", why: errPending},
+		"the first of all":    {key: "pending", put: func(s *Switch) { s.Here(true) }, ctx: excused, why: ErrBypassed, bypass: true},
 		"intents, by pastOf":  {key: "k", put: func(s *Switch) { s.Put(Intents, true) }},
 		"pending, of another": {key: "k", put: func(s *Switch) { s.Put(Pending, true) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := open(c.disabled, pending{"owed": true})
+			s := open(c.disabled, pending{"pending": true})
 			if c.put != nil {
 				c.put(s)
 			}

@@ -69,13 +69,26 @@ func (k *Keyspace) Renew(valueKey, token string) script.Call {
 }
 
 // BeginUpdate announces a writer of the key: it removes the values and leases of all version slots, and leaves an
-// intent.
-func (k *Keyspace) BeginUpdate(valueKey, token, notice string) *script.Call {
-	return &script.Call{
+// intent. With a lasting, it returns a generation, which EndUpdate has to find to store a value: lasting is how long the
+// update may take; a longer one stores nothing.
+func (k *Keyspace) BeginUpdate(valueKey, token, notice string, lasting time.Duration) *script.Call {
+	call := &script.Call{
 		Script: beginUpdateScript,
 		Keys:   withAllVersionSlots(valueKey, IntentKey(valueKey), untilKey(valueKey)),
 		Args:   []any{token, k.intentMillis(), k.Channel, notice, k.Instance, versionSlotOf(valueKey)},
 	}
+	if lasting > 0 {
+		call.Args = append(call.Args, k.proofMillis(lasting))
+	}
+	return call
+}
+
+// proofMillis is for how long the proof of an update is kept; 0: there is none.
+func (k *Keyspace) proofMillis(lasting time.Duration) int64 {
+	if lasting <= 0 {
+		return 0
+	}
+	return script.Millis(lasting + k.LeaseTTL)
 }
 
 // RenewUpdate extends a writer's intent.
@@ -83,13 +96,24 @@ func (k *Keyspace) RenewUpdate(valueKey, token string) script.Call {
 	return script.Call{Script: renewUpdateScript, Keys: []string{IntentKey(valueKey)}, Args: []any{token, k.intentMillis()}}
 }
 
-// EndUpdate ends what BeginUpdate began: it removes all values and leases once more, and the intent.
-func (k *Keyspace) EndUpdate(valueKey, token, notice string) *script.Call {
-	return &script.Call{
+// EndUpdate ends what BeginUpdate began: it removes all values and leases once more, and the intent. If the filling has a
+// TTL, and a tail, it stores the value, and returns Stored, Refused, or the error of Redis, which refused to store it.
+func (k *Keyspace) EndUpdate(valueKey, token, notice string, f Filling) *script.Call {
+	call := &script.Call{
 		Script: endUpdateScript,
 		Keys:   withAllVersionSlots(valueKey, IntentKey(valueKey), untilKey(valueKey)),
 		Args:   []any{token, k.Channel, notice},
 	}
+	if f.TTL > 0 {
+		call.Script = putScript
+		call.Args = append(append(call.Args, versionSlotOf(valueKey)), f.put()...)
+	}
+	return call
+}
+
+// put are the arguments of scripts that store what an update wrote.
+func (f Filling) put() []any {
+	return []any{f.Generation, script.Millis(f.TTL), f.Head, f.Tail, idOf(f.Token), idAt}
 }
 
 // Invalidate removes the values and the leases of all version slots, and publishes the notice.

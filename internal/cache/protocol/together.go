@@ -9,39 +9,34 @@ import (
 )
 
 // LockUpdate is BeginUpdate in the step that takes the key's lock: ask is the call that asks for it, and the reply is
-// its reply. With a lasting, it is BeginPut, and leaves the GenerationOf the token and the lock's fence.
+// its reply. With a lasting, it leaves the GenerationOf the token and the lock's fence.
 func (k *Keyspace) LockUpdate(ask script.Call, valueKey, token, notice string, lasting time.Duration) script.Call {
-	ms := int64(0)
-	if lasting > 0 {
-		ms = script.Millis(lasting + k.LeaseTTL)
-	}
-	return beside(ask, lockUpdateScript, valueKey, token, k.intentMillis(), k.Channel, notice, k.Instance, versionSlotOf(valueKey), ms)
+	return beside(ask, lockUpdateScript, valueKey,
+		token, k.intentMillis(), k.Channel, notice, k.Instance, versionSlotOf(valueKey), k.proofMillis(lasting))
 }
 
-// GenerationOf is what Put has to find after LockUpdate.
+// GenerationOf is what EndUpdate has to find after LockUpdate.
 func GenerationOf(token string, fence int64) string { return token + strconv.FormatInt(fence, 10) }
 
-// UnlockUpdate is EndUpdate in the step that gives up the lock: release is the call that does so, and the reply is its
-// reply.
-func (k *Keyspace) UnlockUpdate(release script.Call, valueKey, token, notice string) script.Call {
-	return beside(release, unlockUpdateScript, valueKey, token, k.Channel, notice, versionSlotOf(valueKey))
+// UnlockUpdate is EndUpdate in the step that gives up the lock, which has been held for that long: release is the call
+// that does so. ParseUnlocked reads the reply.
+func (k *Keyspace) UnlockUpdate(release script.Call, valueKey, token, notice string, held time.Duration, f Filling) script.Call {
+	args := []any{token, k.Channel, notice, versionSlotOf(valueKey)}
+	if f.TTL <= 0 {
+		return beside(release, unlockUpdateScript, valueKey, args...)
+	}
+	return beside(release, unlockPutScript, valueKey, append(append(args, f.put()...), held.Milliseconds())...)
 }
 
-// UnlockPut is Put in that step. The lock has been held for that long. Its reply is read by ParseUnlocked.
-func (k *Keyspace) UnlockPut(release script.Call, valueKey, token, notice string, held time.Duration, f Filling) script.Call {
-	return beside(release, unlockPutScript, valueKey, token, k.Channel, notice, versionSlotOf(valueKey),
-		f.Generation, script.Millis(f.TTL), f.Head, f.Tail, idOf(f.Token), idAt, held.Milliseconds())
-}
-
-// ParseUnlocked returns the release's part of the reply to UnlockPut, and Put's part.
+// ParseUnlocked returns the release's part of the reply to UnlockUpdate, and what came of the value.
 func ParseUnlocked(cmd *script.Reply) (released int, status string, err error) {
-	reply, err := cmd.Slice()
-	if err == nil && len(reply) == 2 {
+	if reply, stored := cmd.Val().([]any); stored && len(reply) == 2 {
 		n, _ := reply[0].(int64)
 		status, _ = reply[1].(string)
-		released = int(n)
+		return int(n), status, nil
 	}
-	return released, status, err
+	released, err = cmd.Int()
+	return released, "", err
 }
 
 // beside is the call of a script that does something to a lock, as the call says, and to a value.

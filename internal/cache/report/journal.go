@@ -74,7 +74,7 @@ func (j *Journal) Open(cfg Config) {
 			{name: "requests_failed", count: &j.failed}, {name: "loads_without_redis", count: &j.without},
 		}},
 		{&j.late, "redis is slow, calls load beside it", "redis is quick again", 0, []cost{{name: "loads_beside_redis", count: &j.hedged}}},
-		{&j.pending, "invalidations owed, redis could not be told", "owed invalidations sent", 0, nil},
+		{&j.pending, "invalidations pending, redis could not be told", "pending invalidations sent", 0, nil},
 		{&j.deaf, "cannot subscribe, waiting calls poll", "subscription established", outOfTouch, nil},
 		{&j.bypass, "cache bypassed", "cache used again", 0, []cost{{name: "loads", count: &j.without}}},
 		{&j.MaxLoads.episode, "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor, []cost{{name: "loads_that_waited", count: &j.MaxLoads.queued}}},
@@ -90,7 +90,7 @@ func (j *Journal) Breaker(open bool) {
 		j.cuts.Add(1)
 		j.outage.begin()
 	} else if j.cuts.Add(-1) == 0 {
-		j.outage.end("keys_owed", j.cfg.Pending())
+		j.outage.end("keys_pending", j.cfg.Pending())
 	}
 }
 

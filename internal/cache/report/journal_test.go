@@ -183,7 +183,7 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 		j.Breaker(false)
 		for _, once := range []string{
 			"redis unavailable", "requests_failed=12000", "loads_without_redis=12000", "subscription lost", "subscription back",
-			"invalidations owed", "owed invalidations sent", "loads wait for MaxLoads", "loads_that_waited=100",
+			"invalidations pending", "pending invalidations sent", "loads wait for MaxLoads", "loads_that_waited=100",
 		} {
 			if n := lines(strings.ReplaceAll(text(), `"`, ""), once); n != 1 {
 				t.Errorf("%q is in %d lines", once, n)

@@ -151,16 +151,16 @@ func (c *Checks) scripts(ctx context.Context) error {
 		{"invalidate", func() *script.Call { return c.Invalidation(key) }, int64(1)}, // the failure
 		{"acquire", func() *script.Call { return acquire }, "lease"},
 		{"release", func() *script.Call { return c.Keys.Release(valueKey, token) }, int64(1)},
-		{"begin_update", func() *script.Call { return c.Keys.BeginUpdate(valueKey, token, c.Notice(key)) }, int64(1)},
+		{"begin_update", func() *script.Call { return c.Keys.BeginUpdate(valueKey, token, c.Notice(key), 0) }, int64(1)},
 		{"renew_update", func() *script.Call { r := c.Keys.RenewUpdate(valueKey, token); return &r }, int64(1)},
-		{"end_update", func() *script.Call { return c.Keys.EndUpdate(valueKey, token, c.Notice(key)) }, int64(1)},
+		{"end_update", func() *script.Call { return c.Keys.EndUpdate(valueKey, token, c.Notice(key), protocol.Filling{}) }, int64(1)},
 		{"intend", func() *script.Call { return c.Keys.Intend(valueKey, token, c.Notice(key)) }, int64(1)},
 		{"renew_intend", func() *script.Call { r := c.Keys.RenewIntend(valueKey, token); return &r }, int64(1)},
 		{"done", func() *script.Call { return c.Keys.Done(valueKey, token, c.Notice(key)) }, int64(0)},
 		{"begin a put", func() *script.Call {
-			return c.Keys.BeginPut(valueKey, token, c.Notice(key), acl.Patience)
+			return c.Keys.BeginUpdate(valueKey, token, c.Notice(key), acl.Patience)
 		}, generation},
-		{"put", func() *script.Call { return c.Keys.Put(valueKey, token, c.Notice(key), fill) }, "stored"},
+		{"put", func() *script.Call { return c.Keys.EndUpdate(valueKey, token, c.Notice(key), fill) }, "stored"},
 		{"invalidate", func() *script.Call { return c.Invalidation(key) }, int64(1)},
 	} {
 		reply, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (any, error) {

@@ -197,7 +197,7 @@ type stage struct {
 func bareStage(t *testing.T, timeout time.Duration, tweaks ...func(*redis.Options)) *stage {
 	t.Helper()
 	s := &stage{t: t, proxy: redistest.StartProxy(t, shared.Addr()), rdb: shared.Client(t)}
-	s.client = s.proxy.Client(t, append([]func(*redis.Options){unhurried}, tweaks...)...)
+	s.client = s.proxy.Client(t, tweaks...)
 	s.Link = newLink(t, s.client, timeout)
 	s.pin(shortest)
 	if err := echoed("k", "").Script.Run(t.Context(), s.rdb).Err(); err != nil { // now the server knows it
@@ -213,9 +213,6 @@ func newStage(t *testing.T, timeout time.Duration, tweaks ...func(*redis.Options
 	s.client.AddHook(s.sent)
 	return s
 }
-
-// unhurried makes a client that sends nothing again because the machine was busy for some seconds.
-func unhurried(o *redis.Options) { o.ReadTimeout, o.WriteTimeout = patient, patient }
 
 // stubborn makes a client that waits for a reply as long as the connection stands.
 func stubborn(o *redis.Options) { o.MaxRetries, o.ReadTimeout, o.WriteTimeout = -1, -1, -1 }

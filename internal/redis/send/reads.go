@@ -140,10 +140,14 @@ func (q *readQueue) addLocked(ctx context.Context, l *lane, key string, room *sl
 		g.asked = l.asksLocked()
 		g.all, g.beside.keys, read = g.room.all[:0], g.room.beside[:0], &g.room.first
 		q.groups = append(q.groups, g)
-	} else {
-		read = room.New()
 	}
 	g := q.groups[len(q.groups)-1]
+	if read == nil {
+		if room == nil { // as many more as there are: they are wanted and let go together
+			room, g.more.Left = &g.more, len(g.all)
+		}
+		read = room.New()
+	}
 	read.key, read.lane, read.group, read.beside = key, l, g, &g.beside
 	g.all = append(g.all, read)
 	if q.byKey == nil {
@@ -219,7 +223,8 @@ type reads struct {
 	asked    time.Time   // the first of them; zero: they are never late, or are so already. Guarded by the lane's mutex.
 	answered latch.Latch // done when the reads are answered
 	end      error       // ErrClosed: that is the answer
-	room     struct {    // of the only read, mostly
+	more     slab.Slab[Read]
+	room     struct { // of the only read, mostly
 		first  Read
 		all    [1]*Read
 		answer [1]answer

@@ -109,7 +109,7 @@ func TestChannelMayComeWhenTheSubscriptionStands(t *testing.T) {
 func TestListenDoesNotWaitForAConnection(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
-	in := listening(t, p.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }))
+	in := listening(t, p.Client(t))
 	p.BlackHole(true)
 	p.Cut()
 	dials := p.Commands()["hello"]

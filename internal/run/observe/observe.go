@@ -46,7 +46,7 @@ type Troubles struct {
 }
 
 // causes are the names of troubles that bring others with them, the first of all first.
-var causes = []string{"outage", "refused", "slow", "owing"}
+var causes = []string{"outage", "refused", "slow", "pending"}
 
 // ByCause orders the names of troubles: causes before what follows from them, and the rest by name.
 func ByCause(a, b string) int {

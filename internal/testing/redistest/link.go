@@ -4,9 +4,9 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cacheguard/go/internal/testing/distance"
-	"time"
 )
 
 // link is one connection of a client and the connection to the server that it has for itself.

@@ -1,0 +1,169 @@
+package write
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/run/lifecycle"
+)
+
+// ErrDone is why a change takes no more names.
+var ErrDone = errors.New("cacheguard: intent is done")
+
+// Change is what a write, or a transaction, changes.
+type Change struct {
+	of     *Writes
+	text   string // what Redis has of it
+	shared bool   // it is a dead man's switch around a transaction; else an Update's
+	since  time.Time
+
+	mu     sync.Mutex
+	stands map[target]*stand
+	tags   map[string]struct{}
+	timer  *time.Timer // fires when Timeout is over
+	over   bool        // nothing is renewed any more
+	called bool        // Done was
+	done   sync.Once
+	err    error // what Done returned
+}
+
+func (w *Writes) change(shared bool) *Change {
+	return &Change{of: w, text: rand.Text(), shared: shared, since: time.Now(), stands: make(map[target]*stand)}
+}
+
+// Begin begins a shared change that names nothing yet, and that Timeout bounds. It is followed by Done or Stop.
+func (w *Writes) Begin() *Change {
+	c := w.change(true)
+	c.text += " " + strconv.FormatInt(c.since.UnixMilli(), 10) + " " + w.Instance
+	c.tags = make(map[string]struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stand[c] = struct{}{}
+	w.Owner.AreIntended(true)
+	c.limit(c.expire)
+	return c
+}
+
+// add notes what is named, so that Done invalidates it, and returns what Redis is not known to have: what is new, and
+// what was named by a call that failed, or has no answer yet.
+func (c *Change) add(named, tags []string) (added []target, err error) {
+	names := make([]string, len(tags))
+	for i, tag := range tags {
+		names[i] = epoch.OfTag(tag)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.endedLocked(); err != nil {
+		return nil, err
+	}
+	for _, tag := range tags {
+		c.tags[tag] = struct{}{}
+	}
+	missing := make(map[target]bool) // what is named twice is asked for once
+	for _, t := range c.of.targets(named, names) {
+		if !c.standLocked(t).placed && !missing[t] {
+			added, missing[t] = append(added, t), true
+		}
+	}
+	return added, nil
+}
+
+// standLocked is how the change stands on the target.
+func (c *Change) standLocked(t target) *stand {
+	s := c.stands[t]
+	if s == nil {
+		s = &stand{target: t, change: c}
+		c.stands[t] = s
+	}
+	return s
+}
+
+// ended is why the change can take nothing more; nil: it can.
+func (c *Change) ended() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.endedLocked()
+}
+
+func (c *Change) endedLocked() error {
+	switch {
+	case c.called:
+		return ErrDone
+	case c.of.Life.Ending.Err() != nil: // also where Close has not seen the change
+		return c.of.Closed
+	case c.over:
+		return c.overdue()
+	}
+	return nil
+}
+
+func (c *Change) overdue() error {
+	return fmt.Errorf("cacheguard: intent stood for longer than UpdateTimeout (%v): %w", c.of.Timeout, lifecycle.ErrLeaseLost)
+}
+
+// names reports whether the key is named, and whether tags are. A change names nothing after Done: only then is the
+// transaction over.
+func (c *Change) names(key string) (named, tags bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.called {
+		return false, false
+	}
+	_, named = c.stands[c.of.key(keys{c.of}, key)]
+	return named, len(c.tags) > 0
+}
+
+// namesTag reports whether one of the tags is named.
+func (c *Change) namesTag(tags protocol.Tags) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for tag := range tags.All() {
+		if _, named := c.tags[string(tag)]; named {
+			return true
+		}
+	}
+	return false
+}
+
+// Past says which changes a call must read past the cache for, according to its context.
+type Past struct {
+	Named  *Change   // the innermost that names the key; nil: none does
+	tagged []*Change // changes that name tags, which a value may have
+}
+
+// Add adds a shared change of the Guard, if it names the key, or tags. Nil adds nothing.
+func (p *Past) Add(of *Writes, c *Change, key string) {
+	if c == nil || c.of != of {
+		return
+	}
+	named, tags := c.names(key)
+	if named && p.Named == nil {
+		p.Named = c
+	}
+	if tags {
+		p.tagged = append(p.tagged, c)
+	}
+}
+
+// Any reports whether there are such changes.
+func (p *Past) Any() bool { return p.Named != nil || len(p.tagged) > 0 }
+
+// Must reports whether the call has to go past the cache after all, once that has been read: what it found has a tag
+// that is named, or Redis did not say what tags there are (not known).
+func (p *Past) Must(known bool, stamp protocol.Stamp) bool {
+	if p.Named != nil || p.Any() && !known {
+		return true
+	}
+	for _, c := range p.tagged {
+		if c.namesTag(stamp.Tags) {
+			return true
+		}
+	}
+	return false
+}

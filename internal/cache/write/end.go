@@ -1,0 +1,86 @@
+package write
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cacheguard/go/internal/run/errs"
+)
+
+// Done invalidates what a shared change has named, and ends it, even if ctx has ended. A second one returns what the
+// first did.
+func (c *Change) Done(ctx context.Context) error {
+	c.done.Do(func() { // RedisTimeout bounds it
+		c.mu.Lock()
+		late := c.over
+		c.called = true
+		c.mu.Unlock()
+		c.Stop()
+		if !c.of.Life.Begin() {
+			c.err = c.of.Closed
+			return
+		}
+		defer c.of.Life.Done()
+		if c.err = c.end(ctx); late {
+			c.err = errs.Join(c.err, c.overdue())
+		}
+	})
+	return c.err
+}
+
+// expire ends a shared change that nobody has ended in time.
+func (c *Change) expire() {
+	if !c.stop(true) {
+		return
+	}
+	c.of.Life.Try(func() { // stop: RedisTimeout for each batch
+		c.of.Logger.LogAttrs(context.Background(), slog.LevelWarn, "cacheguard: intent stood for longer than UpdateTimeout, its changes are invalidated now",
+			slog.String("for", time.Since(c.since).Round(time.Millisecond).String()))
+		_ = c.end(context.Background()) // what fails is pending, and Done invalidates once more
+	})
+}
+
+// end ends the change in Redis, and invalidates what it stands on. What fails is pending.
+func (c *Change) end(ctx context.Context) error {
+	c.mu.Lock()
+	on := slices.Collect(maps.Keys(c.stands))
+	c.mu.Unlock()
+	return c.of.tell(ctx, requests(on, c.text), sort.end)
+}
+
+// Stop ends the renewals.
+func (c *Change) Stop() { c.stop(false) }
+
+// stop reports whether it was the first to end them, and whether Done was not called before, if it is late.
+func (c *Change) stop(late bool) (first bool) {
+	c.mu.Lock()
+	first = !c.over && !(late && c.called)
+	c.over = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	for _, s := range c.stands {
+		if s.renewal != nil {
+			c.of.Keeper.Drop(s.renewal)
+		}
+	}
+	c.mu.Unlock()
+	if w := c.of; c.shared {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.late = w.late || late && first
+		delete(w.stand, c)
+		w.Owner.AreIntended(w.late || len(w.stand) > 0)
+	}
+	return first
+}
+
+// inTime ends the timer, and reports whether Timeout was not over before.
+func (c *Change) inTime() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.timer == nil || c.timer.Stop()
+}

@@ -1,0 +1,156 @@
+package write
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/errs"
+)
+
+// most bounds one pipeline. Redis takes some 10 µs for each, and other clients come in between.
+const most = 1024
+
+// request is what Redis is asked about a target, and how that ended.
+type request struct {
+	target
+	text  string // of the change; empty: it is not announced
+	told  string // the notice; empty: the next one
+	reply *script.Reply
+	err   error // as callers get it
+}
+
+func requests(targets []target, text string) []request {
+	all := make([]request, len(targets))
+	for i, t := range targets {
+		all[i] = request{target: t, text: text}
+	}
+	return all
+}
+
+// failed joins the errors of the requests.
+func failed(requests []request) error {
+	var all []error
+	for i := range requests {
+		all = append(all, requests[i].err)
+	}
+	return errs.Join(all...)
+}
+
+// ask runs a call for each target, and waits for all of them, even if ctx has ended: the source has been written, and
+// whether that was told must not depend on the patience of somebody's client. RedisTimeout bounds the wait. The
+// requests end in the order of their parts.
+func (w *Writes) ask(ctx context.Context, op string, all []request, call func(sort, *request) *script.Call) {
+	inParts(all, func(part []request) { w.askPart(ctx, op, part, call) })
+}
+
+// tell is ask for what removes the targets: what fails is pending from then on.
+func (w *Writes) tell(ctx context.Context, all []request, call func(sort, *request) *script.Call) error {
+	if w.InProcess != nil {
+		w.InProcess.Overtake()
+		return nil
+	}
+	inParts(all, func(part []request) {
+		w.askPart(ctx, "invalidate", part, call)
+		w.enqueue(part)
+	})
+	return failed(all)
+}
+
+// inParts calls f for the requests of each part of the keyspace at once, as parts fail separately, and waits for all.
+func inParts(all []request, f func(part []request)) {
+	slices.SortStableFunc(all, func(a, b request) int { return cmp.Compare(a.part, b.part) })
+	var asking sync.WaitGroup
+	for len(all) > 0 {
+		n := slices.IndexFunc(all, func(r request) bool { return r.part != all[0].part })
+		if n < 0 {
+			f(all)
+			break
+		}
+		part := all[:n]
+		asking.Go(func() { f(part) }) // joined below
+		all = all[n:]
+	}
+	asking.Wait()
+}
+
+// askPart does so for one part, in batches. If Redis answers nothing of one, the rest is not tried.
+func (w *Writes) askPart(ctx context.Context, op string, part []request, call func(sort, *request) *script.Call) {
+	for len(part) > 0 {
+		batch := part[:min(len(part), most)]
+		part = part[len(batch):]
+		w.askBatch(ctx, op, batch, call)
+		answered := slices.ContainsFunc(batch, func(r request) bool { return r.err == nil })
+		if first := errors.Unwrap(batch[0].err); !answered && breaker.Unavailable(first) {
+			for i := range part {
+				part[i].err = w.Owner.Untold(op, part[i].shown(part[i].target), first)
+			}
+			return
+		}
+	}
+}
+
+func (w *Writes) askBatch(ctx context.Context, op string, batch []request, call func(sort, *request) *script.Call) {
+	calls := make([]*script.Call, len(batch))
+	for i := range batch {
+		r := &batch[i]
+		if r.told == "" {
+			r.told = r.notice(r.target)
+		}
+		calls[i] = call(r.sort, r)
+	}
+	replies, err := w.write(ctx, batch[0].part, calls)
+	for i := range batch {
+		r, reason := &batch[i], err
+		if err == nil {
+			r.reply, reason = replies[i], replies[i].Err()
+		}
+		if op == "invalidate" && script.Says(reason, "TRYAGAIN") {
+			reason = w.despiteMove(ctx, r)
+		}
+		w.note(op, r, reason)
+	}
+}
+
+// note notes how a request ended.
+func (w *Writes) note(op string, r *request, reason error) {
+	r.forget(r.target) // also after an error, as Redis may have removed it
+	r.err = nil
+	if reason != nil {
+		w.Breakers.Failed(reason)
+		r.err = w.Owner.Failed(op, r.shown(r.target), reason)
+	}
+}
+
+// despiteMove removes what a call should have removed, which Redis refused because the slot is being moved and some of
+// the keys are not there. It goes in steps of one key each. A change that the call should have ended expires.
+func (w *Writes) despiteMove(ctx context.Context, r *request) error {
+	for _, step := range r.steps(r) {
+		replies, err := w.write(ctx, r.part, step)
+		for _, reply := range replies {
+			err = errs.Join(err, reply.Err())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write runs calls that must not be forgotten, all for one part of the keyspace, under RedisTimeout. Each has its own
+// error; if write itself returns one, there are no replies: while the breaker is open, it is breaker.ErrOpen, at once,
+// but for the last attempt of a Guard that is closed, which is always made. Only tasks may call it.
+func (w *Writes) write(ctx context.Context, part int, calls []*script.Call) ([]*script.Reply, error) {
+	if w.Breakers.Breaker(part).IsOpen() && w.Life.Ending.Err() == nil {
+		return nil, breaker.ErrOpen
+	}
+	replies := make([]*script.Reply, len(calls))
+	for i, reply := range w.Link.RunApart(context.WithoutCancel(ctx), calls, w.Replicas) {
+		replies[i] = reply.Cmd
+	}
+	return replies, nil
+}

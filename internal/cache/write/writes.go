@@ -1,0 +1,137 @@
+// Package write has the writes of a Guard. Each is a change: it names keys and tags, may be announced in Redis, is
+// renewed while it stands, and ends, with or without a value, which removes what it names and leaves no load that began
+// before a way to store.
+//
+//   - Invalidate is an end without an announcement.
+//   - Intend is announced and shared: any number stand on a key, and while one does, nothing that is cached lasts
+//     longer than it.
+//   - Update is announced and exclusive, under the locks of its keys: nobody stores while it stands. A Put ends with a
+//     value.
+//
+// What is named becomes targets, a key or the epoch of a name in a part of the keyspace, whose sort says which scripts
+// they take (target.go). Requests go to each part by itself (send.go), and an end that fails is pending until it has
+// reached Redis (pending.go).
+package write
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/inprocess"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/lock/rw"
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/lease"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
+	"github.com/cacheguard/go/internal/run/lifecycle"
+)
+
+// Config is what Writes need of their Guard.
+type Config struct {
+	Prefix, Instance string
+	Timeout          time.Duration // UpdateTimeout; -1: none
+	Anyway           bool          // UpdateAnyway: a change stands for its caller even if Redis does not know of it
+	Replicas         int           // have to acknowledge what is written
+	Logger           *slog.Logger
+	Closed           error // of what is done after the end of the Guard
+
+	Keys      *protocol.Keyspace
+	Epochs    *epoch.Epochs
+	Link      *send.Link
+	Breakers  *breaker.Set
+	Keeper    *lease.Keeper
+	Life      *lifecycle.Life
+	Journal   *report.Journal
+	Notices   *tier.Notices
+	Locks     *rw.Locker         // of updates
+	WriteLock Lock               // the user's, instead of those; else nil
+	InProcess *inprocess.Process // of a disabled Guard; else nil
+	Owner     Owner
+}
+
+// Owner is the Guard.
+type Owner interface {
+	Local() *tier.Local                     // nil: it has none
+	Failed(op, key string, err error) error // reports that Redis failed, and returns the error for that
+	Untold(op, key string, err error) error // does not report it
+	IsFailed(err error) bool                // reports whether Failed returned it
+	Named(keys, tags []string)              // notes what is to be invalidated
+	ArePending(keys bool)                   // notes whether invalidations of keys are pending
+	AreIntended(some bool)                  // notes whether transactions may have to read past the cache
+}
+
+// Lock is cacheguard.WriteLock.
+type Lock interface {
+	DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error
+}
+
+// Writes are the writes of a Guard. Use Open; until then, nothing is pending.
+type Writes struct {
+	Config
+	pending
+
+	mu    sync.Mutex
+	stand map[*Change]struct{} // the shared changes that have not ended
+	late  bool                 // one was over before its Done, so its transaction may go on: AreIntended remains true
+}
+
+// Open makes the Writes those of a Guard.
+func (w *Writes) Open(cfg Config) {
+	w.Config, w.stand, w.parts = cfg, make(map[*Change]struct{}), make(map[int]map[target]replay)
+}
+
+// Invalidate removes keys, and ends the epochs of names.
+func (w *Writes) Invalidate(ctx context.Context, keys, names []string) error {
+	return w.tell(ctx, requests(w.targets(keys, names), ""), sort.invalidate)
+}
+
+// InvalidateOnce is Invalidate without its promise: what fails is not pending. It returns why Redis failed.
+func (w *Writes) InvalidateOnce(ctx context.Context, keys, names []string) error {
+	all := requests(w.targets(keys, names), "")
+	w.ask(ctx, "invalidate", all, sort.invalidate)
+	for _, r := range all {
+		if r.err != nil {
+			return errors.Unwrap(r.err)
+		}
+	}
+	return nil
+}
+
+// Notice is the next message that local tiers are to forget the key.
+func (w *Writes) Notice(key string) string { return keys{w}.notice(w.key(keys{w}, key)) }
+
+// Invalidation is the next call that invalidates the key.
+func (w *Writes) Invalidation(key string) *script.Call {
+	return w.Keys.Invalidate(w.Keys.ValueKey(key), w.Notice(key))
+}
+
+// Intents is how many shared changes stand, and since when the oldest does.
+func (w *Writes) Intents() (n int, oldest time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.stand {
+		if oldest.IsZero() || c.since.Before(oldest) {
+			oldest = c.since
+		}
+	}
+	return len(w.stand), oldest
+}
+
+// Close leaves the shared changes to expire.
+func (w *Writes) Close() {
+	w.mu.Lock()
+	left := slices.Collect(maps.Keys(w.stand))
+	w.mu.Unlock()
+	for _, c := range left {
+		c.Stop()
+	}
+}
