@@ -42,16 +42,12 @@
 // It proves the road at the moment of the question, not what was said on it before, if a message can be lost in
 // between without an end of the connection. By how many servers there are:
 //
-//   - One server, and Sentinel: a subscriber's connection has all messages in order, or ends. An echo is all that is
-//     needed. A process that is cut off together with an old primary hears what is invalidated there, and reads the
-//     same from it without a tier.
+//   - One server, and Sentinel: a subscriber's connection has all messages in order, or ends. An echo says all about
+//     what was published. A process that is cut off together with an old primary hears what is invalidated there, and
+//     reads the same from it without a tier.
 //   - A cluster: its bus has a connection from the node that publishes to the node that is subscribed. If that ends,
-//     what it held is lost, and an echo takes the next one. So processes number their notices, for each part. While a
-//     number is missing, the tier does not serve; if it has not come after a second (two nodes may overtake each
-//     other), everything kept is void. A lost notice may be its source's last: so a source repeats its last number
-//     after about 1 and 4 seconds, with the first of its recent ones, for those who have never heard of it. If it
-//     dies before, nobody knows, and the entry stays until its TTL ends. An echo asks one key of its part at random:
-//     where two nodes share a part, it vouches for the one that has the key.
+//     what it held is lost, and an echo takes the next one. That is what the numbers of notices are for. An echo asks
+//     one key of its part at random: where two nodes share a part, it vouches for the one that has the key.
 //   - A server that refuses PUBLISH in scripts, as serverless offerings do unless the channel is in the slot of the
 //     script's keys: a script says which messages were refused, and its process publishes them, in the same request's
 //     next pipeline. It may die in between, so that proves nothing: the echo's script is refused for good, and the
@@ -59,6 +55,15 @@
 //
 // An echo that the process published itself, without a script, would come back in the last case although no notice
 // does.
+//
+// # Numbers
+//
+// What is lost on a cluster's bus, or was never published because the writer's user may not, no echo shows. So
+// processes number their notices, for each part of the keyspace, whatever the servers are. While a number is missing,
+// the tier does not serve; if it has not come after a second (two nodes may overtake each other), everything kept is
+// void. A lost notice may be its source's last: so a source repeats its last number after about 1 and 4 seconds, with
+// the first of its recent ones, for those who have never heard of it. If it dies before, nobody knows, and the entry
+// stays until its TTL ends.
 //
 // Echoes are asked for in the background, twice in MaxLag, from the first Get on and for ten seconds after the last
 // one. All Guards of a process with one client and Prefix share them. A tier with a MaxLag of -1 serves as long as
