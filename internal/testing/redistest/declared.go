@@ -19,7 +19,7 @@ var declared string
 // that script. It returns the client.
 func DeclaredKeys[C interface{ AddHook(hook redis.Hook) }](tb testing.TB, rdb C) C {
 	tb.Helper()
-	d := &declaring{hashes: make(map[string]string)}
+	d := &declaring{first: declared, hashes: make(map[string]string)}
 	tb.Cleanup(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -31,8 +31,20 @@ func DeclaredKeys[C interface{ AddHook(hook redis.Hook) }](tb testing.TB, rdb C)
 	return rdb
 }
 
-// declaring puts declared.lua before the sources of scripts. It learns them when they are sent.
+//go:embed silent.lua
+var silent string
+
+// WithoutPublish lets the scripts that the client sends publish nothing, as servers do on which a message must be in the slot of a script's
+// keys. It returns the client.
+func WithoutPublish[C interface{ AddHook(hook redis.Hook) }](rdb C) C {
+	rdb.AddHook(&declaring{first: silent, hashes: make(map[string]string)})
+	return rdb
+}
+
+// declaring puts a text before the sources of scripts. It learns them when they are sent.
 type declaring struct {
+	first string
+
 	mu      sync.Mutex
 	hashes  map[string]string // of what is sent, by the source's
 	refused []string
@@ -76,13 +88,13 @@ func (d *declaring) rewrite(cmd redis.Cmder) {
 		if args[1] = d.hashes[text]; args[1] == "" {
 			args[1] = strings.Repeat("0", 40) // which no server knows
 		}
-	case name == "eval" && !strings.Contains(text, declared):
+	case name == "eval" && !strings.Contains(text, d.first):
 		flags, rest := "", text
 		if strings.HasPrefix(text, "#!") {
 			flags, rest, _ = strings.Cut(text, "\n")
 			flags += "\n"
 		}
-		checked := flags + declared + rest
+		checked := flags + d.first + rest
 		args[1], d.hashes[hash(text)] = checked, hash(checked)
 	}
 }
