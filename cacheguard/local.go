@@ -7,6 +7,8 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/goredis"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 )
 
 // checkLocal refuses a client whose scripts' messages do not reach every subscriber.
@@ -23,12 +25,24 @@ func (g *Guard) openLocal() (err error) {
 	if !c.on() {
 		return nil
 	}
-	limits := tier.Limits{MaxBytes: c.MaxBytes, MaxEntries: c.MaxEntries, TTL: c.TTL, HotKeys: c.HotKeys, Clock: g.cfg.clock}
-	if g.local, err = tier.Open(limits, g.inbox, g.notices, g.onDropped); err != nil {
+	limits := tier.Limits{MaxBytes: c.MaxBytes, MaxEntries: c.MaxEntries, TTL: c.TTL, HotKeys: c.HotKeys, Clock: g.cfg.clock, MaxLag: c.MaxLag}
+	if g.local, err = tier.Open(limits, g.inbox, g.notices, parts{g}, g.onDropped); err != nil {
 		return fmt.Errorf("Config.Local: %w", err)
 	}
 	g.epochs.Tier = g.local.Tier
 	return nil
+}
+
+// parts are the parts of the keyspace for the tier.
+type parts struct{ guard *Guard }
+
+// PartOf is the part of a key.
+func (p parts) PartOf(key string) int { return p.guard.partOf(key) }
+
+// AskEcho has a node of the part publish an echo.
+func (p parts) AskEcho(part int, echo func(key string) *script.Call) {
+	key := p.guard.breakers.Key(part)
+	_, _ = p.guard.link.Do(context.Background(), key, &send.Call{Script: echo(key), Rank: send.Ordinary}) // what comes back is the answer
 }
 
 // repeat has the numbers of notices repeated that are made from now on.

@@ -40,7 +40,7 @@ func TestANoticeThatIsLostOnAClustersBusIsMissedWithinSeconds(t *testing.T) {
 		}
 	}
 	rdb := c.Client(t)
-	cfg := Config{Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}, RedisTimeout: 10 * time.Second}
+	cfg := Config{TTL: time.Hour, Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}, RedisTimeout: 10 * time.Second}
 	f := newFleetOn(t, rdb, cfg, rdb)
 	f.guards = append(f.guards, newGuard(t, c.Client(t), Config{Prefix: f.guards[0].cfg.Prefix, RedisTimeout: cfg.RedisTimeout}))
 	f.listening()
@@ -82,7 +82,7 @@ func TestANoticeThatIsLostOnOneServerIsMissedWithinSeconds(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	expect.Equal(t, "error", admin.Do(ctx, "acl", "setuser", "app", "on", ">secret", "~*", "+@all", "resetchannels").Err(), nil)
-	f := newFleetOn(t, admin, withLocal, server.Client(t))
+	f := newFleetOn(t, admin, Config{TTL: time.Hour, Local: withLocal.Local}, server.Client(t)) // nothing else ends the entry
 	f.keptBy(0, "k", "old")
 	mute := newGuard(t, server.Client(t, redistest.User("app", "secret")), Config{Prefix: f.guards[0].cfg.Prefix})
 	mustInvalidate(t, mute, "k") // its notice is refused, which costs nothing else

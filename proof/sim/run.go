@@ -19,6 +19,7 @@ const (
 	redisTimeout = 200 * time.Millisecond
 	leaseTTL     = 2 * time.Second
 	localTTL     = 8 * time.Second
+	maxLag       = time.Second // of local tiers, as by default
 	shortTTL     = 500 * time.Millisecond
 	longestLoad  = 60 * time.Millisecond
 	longestStop  = 3 * time.Second  // of an instance that stands still
@@ -65,13 +66,10 @@ func planOf(seed uint64) (plan, *rand.Rand) {
 
 // lag is by how much the reads of other instances may be behind.
 func (p plan) lag() time.Duration {
-	switch {
-	case !p.local:
+	if !p.local {
 		return 0
-	case p.faults:
-		return localTTL
 	}
-	return 2 * time.Second // a message, and the slowest of them
+	return maxLag
 }
 
 // Run runs the fleet that the seed draws, with cacheguard.
