@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,4 +79,27 @@ func TestServerlessReplicasAreAnError(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A request may have 3,999 arguments.
+func TestServerlessManyKeysAreManyRequests(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, onServerless(t), 1, Config{MaxLoads: off})
+	keys := make([]string, 4100)
+	for i := range keys {
+		keys[i] = fmt.Sprint("k", i)
+	}
+	all := func(ctx context.Context, missing []string) (map[string]string, error) {
+		found := make(map[string]string)
+		for _, key := range missing {
+			found[key] = "v"
+		}
+		return found, nil
+	}
+	found, err := GetMany(t.Context(), f.guards[0], keys, all)
+	expect.Equal(t, "error", err, nil)
+	expect.Equal(t, "found", len(found), len(keys))
+	expect.Equal(t, "invalidated", f.guards[0].Invalidate(t.Context(), keys...), nil)
+	expect.Equal(t, "tags", f.guards[0].InvalidateTags(t.Context(), keys...), nil)
+	expect.Equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
 }
