@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	dialTimeout = 2 * time.Second
+	dialTimeout = 10 * time.Second // who is down refuses at once
 	ioTimeout   = Patience        // go-redis asks again after it; see AsksAgain
 	nodeTimeout = 3 * time.Second // of clients that look for another node then
 )
