@@ -11,8 +11,8 @@ import (
 
 const (
 	dialTimeout = 10 * time.Second // who is down refuses at once
-	ioTimeout   = Patience        // go-redis asks again after it; see AsksAgain
-	nodeTimeout = 3 * time.Second // of clients that look for another node then
+	ioTimeout   = Patience         // go-redis asks again after it; see AsksAgain
+	nodeTimeout = 3 * time.Second  // of clients that look for another node then
 )
 
 // AsksAgain has go-redis give up a request that is not answered, and send it again. It is for tests in which it should: others may need minutes.
