@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,4 +162,43 @@ func TestATierHasEchoesAfterTheGuardIsClosedThatAskedForThem(t *testing.T) {
 	_ = f.guards[0].Close() // always nil; the other one asks from now on
 	f.guards = f.guards[1:]
 	f.keptBy(0, "other", "v")
+}
+
+func TestSubscribedIsNotTrueWhereNoMessageArrivesThatTheTierNeeds(t *testing.T) {
+	t.Parallel()
+	f, reader, _ := lagging(t, lag, as)
+	g := f.guards[0]
+	used := func() bool { mustGet(t, g, "k", returns("v")); return g.Stats().Subscribed }
+	f.keptBy(0, "k", "v")
+	redistest.Await(t, "messages arrive", used)
+	reader.BlackHoleSubscribers(true)
+	redistest.Await(t, "none does", func() bool { return !used() })
+	reader.BlackHoleSubscribers(false)
+	redistest.Await(t, "messages arrive again", used)
+	f, _, _ = lagging(t, lag, withoutPublish)
+	g = f.guards[0]
+	redistest.Await(t, "no script's message arrives", func() bool { return !used() })
+}
+
+func TestSelfCheckNamesWhyATierIsNotUsedOrMessagesDoNotArrive(t *testing.T) {
+	t.Parallel()
+	f, _, _ := lagging(t, lag, withoutPublish)
+	namesCause(t, f.guards[0].SelfCheck(t.Context()), "scripts may not PUBLISH on this server: ERR Script attempted")
+	f, _, _ = lagging(t, off, withoutPublish)
+	expect.Equal(t, "a tier that may be old", f.guards[0].SelfCheck(t.Context()), nil)
+	f, reader, _ := lagging(t, lag, as)
+	f.listening()
+	reader.BlackHoleSubscribers(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	namesCause(t, f.guards[0].checks().Messages(ctx), "a message did not arrive", "subscri") // it hangs, or has been replaced by one that does
+}
+
+func namesCause(t *testing.T, err error, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("error %v; want it to say %q", err, w)
+		}
+	}
 }

@@ -42,7 +42,10 @@ func (p parts) PartOf(key string) int { return p.guard.partOf(key) }
 // AskEcho has a node of the part publish an echo.
 func (p parts) AskEcho(part int, echo func(key string) *script.Call) {
 	key := p.guard.breakers.Key(part)
-	_, _ = p.guard.link.Do(context.Background(), key, &send.Call{Script: echo(key), Rank: send.Ordinary}) // what comes back is the answer
+	_, err := p.guard.link.Do(context.Background(), key, &send.Call{Script: echo(key), Rank: send.Ordinary})
+	if _, refused := script.Answer(err); refused {
+		_ = p.guard.redisError("echo", "", err) // it is told; else, what comes back is the answer
+	}
 }
 
 // repeat has the numbers of notices repeated that are made from now on.
@@ -50,18 +53,30 @@ func (g *Guard) repeat() {
 	g.notices.Begin = func() {
 		g.life.Try(func() { g.notices.Repeat(g.life.Ending, g.say) }) // stop: the end of the Guard, or its last message
 	}
+	g.notices.Changed = g.journal.PendingChanged
 }
 
 // say sends a message to local tiers. If Redis does not answer, their subscriptions end, or they hear a later message.
-func (g *Guard) say(part int, message string) {
+func (g *Guard) say(part int, message string) (refused bool) {
 	if g.breakers.Breaker(part).IsOpen() {
-		return
+		return false
 	}
 	call := g.keys.Say(g.breakers.Key(part), message)
-	_, _ = bounded(context.Background(), g, func(ctx context.Context) (any, error) {
-		return nil, call.Run(ctx, g.rdb).Err()
+	_, err := bounded(context.Background(), g, func(ctx context.Context) (any, error) {
+		err := call.Run(ctx, g.rdb).Err()
+		if _, refused := script.Answer(err); refused { // by the server, as a script may not, or to this user
+			err = script.Send(ctx, g.rdb, "publish", g.notices.Channel, message).Err()
+		}
+		return nil, err
 	})
+	if _, refused = script.Answer(err); refused {
+		_ = g.redisError("notice", "", err) // it is told
+	}
+	return refused
 }
+
+// pending is how many invalidations are, those included of which other instances' tiers cannot be told.
+func (g *Guard) pending() int { return g.writes.Pending() + g.notices.Refused() }
 
 // fromItem returns an item of the tier as an answer to calls of the policy. As in Redis, an entry of a Cache is none of the function Get,
 // and the other way round.

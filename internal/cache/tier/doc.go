@@ -62,8 +62,8 @@
 // processes number their notices, for each part of the keyspace, whatever the servers are. While a number is missing,
 // the tier does not serve; if it has not come after a second (two nodes may overtake each other), everything kept is
 // void. A lost notice may be its source's last: so a source repeats its last number after about 1 and 4 seconds, with
-// the first of its recent ones, for those who have never heard of it. If it dies before, nobody knows, and the entry
-// stays until its TTL ends.
+// the first of its recent ones, for those who have never heard of it, and goes on where Redis refuses that: what it
+// could not say is pending. If it dies before, nobody knows, and the entry stays until its TTL ends.
 //
 // Echoes are asked for in the background, twice in MaxLag, from the first Get on and for ten seconds after the last
 // one. All Guards of a process with one client and Prefix share them. A tier with a MaxLag of -1 serves as long as

@@ -13,7 +13,8 @@ type Local struct {
 
 	inbox    *wake.Inbox
 	listener *wake.Listener
-	leave    func() // gives up the echoes
+	echoes   *wake.Echoes // nil: none are needed
+	leave    func()       // gives up the echoes
 }
 
 // Open makes a tier that hears notices through the inbox. Dropped is called when it has to drop everything, with how
@@ -22,9 +23,8 @@ func Open(limits Limits, inbox *wake.Inbox, n *Notices, parts Parts, dropped fun
 	l := &Local{inbox: inbox, leave: func() {}}
 	var err error
 	if limits.MaxLag > 0 {
-		var echoes *wake.Echoes
-		echoes, l.leave = inbox.Echoes(len(n.parts), &wake.Asker{Every: limits.MaxLag / 2, Ask: parts.AskEcho})
-		limits.Echo = func(key string) *wake.Echo { return echoes.Of(parts.PartOf(key)) }
+		l.echoes, l.leave = inbox.Echoes(len(n.parts), &wake.Asker{Every: limits.MaxLag / 2, Ask: parts.AskEcho})
+		limits.Echo = func(key string) *wake.Echo { return l.echoes.Of(parts.PartOf(key)) }
 	}
 	if l.Tier, err = New(limits, inbox.Live); err != nil {
 		l.leave()
@@ -60,6 +60,12 @@ func (l *Local) Close() {
 		l.Tier.Close()
 	}
 }
+
+// NeedsEchoes reports whether the tier is only used where scripts may publish.
+func (l *Local) NeedsEchoes() bool { return l != nil && l.echoes != nil }
+
+// Deaf reports whether echoes are asked for, and do not come back.
+func (l *Local) Deaf() bool { return l.NeedsEchoes() && l.echoes.Missing(l.maxLag) }
 
 // Mark is called before a key is read; see the type Mark.
 func (l *Local) Mark(key string) Mark {

@@ -47,6 +47,8 @@ type Echo struct {
 	asked  atomic.Int64
 	looked atomic.Int64 // when somebody last needed one, and looked at the wall clock, by clock.Mono
 
+	unanswered atomic.Int64 // when the first was asked for since one came back, by clock.Mono; never: none was
+
 	mu   sync.Mutex // held while asked or wall is written
 	wall int64      // the same as asked, in Unix nanoseconds
 
@@ -74,6 +76,7 @@ func (in *Inbox) Echoes(parts int, a *Asker) (e *Echoes, stop func()) {
 			p.of, p.part, p.news = e, i, make(chan struct{}, 1)
 			p.asked.Store(never)
 			p.looked.Store(never)
+			p.unanswered.Store(never)
 		}
 		in.echoes[in.channel] = e
 	}
@@ -115,6 +118,22 @@ func (e *Echo) look(now time.Duration) {
 	}
 }
 
+// Missing reports whether echoes of a part are asked for, and none has come back for longer than that.
+func (e *Echoes) Missing(longer time.Duration) bool {
+	for i := range e.parts {
+		since := e.parts[i].unanswered.Load()
+		if since != never && clock.Mono()-time.Duration(since) > longer {
+			return true
+		}
+	}
+	return false
+}
+
+// Question is the call that has a script publish an empty message to the inbox, at the node that has the key.
+func (in *Inbox) Question(key string) *script.Call {
+	return &script.Call{Script: echoScript, Keys: []string{key}, Args: []any{in.channel, Frame("", "")}}
+}
+
 // begin has run ask, if it does not.
 func (e *Echo) begin() {
 	in := e.of.in
@@ -128,6 +147,7 @@ func (e *Echo) begin() {
 // run asks again and again while the echo is needed, and the subscription stands: else nothing would come back.
 func (e *Echo) run() {
 	defer e.asking.Store(false)
+	defer e.unanswered.Store(never)
 	for clock.Mono()-time.Duration(e.looked.Load()) < echoesLast {
 		began, wall := clock.Mono(), time.Now().UnixNano()
 		a := e.of.asker()
@@ -135,6 +155,7 @@ func (e *Echo) run() {
 			return
 		}
 		if e.of.in.live.Load() {
+			e.unanswered.CompareAndSwap(never, int64(began))
 			message := Frame("", fmt.Sprint(e.part, " ", int64(began), " ", wall))
 			a.Ask(e.part, func(key string) *script.Call {
 				return &script.Call{Script: echoScript, Keys: []string{key}, Args: []any{e.of.channel, message}}
@@ -191,6 +212,7 @@ func (e *Echo) back(asked, wall int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if now := int64(clock.Mono()); asked > e.asked.Load() && asked <= now {
+		e.unanswered.Store(never)
 		e.wall = wall
 		e.asked.Store(min(asked, now-(time.Now().UnixNano()-wall)))
 	}
