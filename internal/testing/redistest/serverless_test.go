@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func TestServerlessRefusesWhatItsRulesForbid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := s.Proxy.Client(t).Do(t.Context(), c.args...).Err()
-			if err == redis.Nil {
+			if errors.Is(err, redis.Nil) {
 				err = nil
 			}
 			if ok := err == nil; ok != (c.want == "") || !ok && !strings.Contains(err.Error(), c.want) {
