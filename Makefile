@@ -88,7 +88,7 @@ test-examples: $(ENT) ## run the tests of examples and bench, and those that the
 
 lint: $(LINTER) ## check the format, golangci-lint (which vets, too), and actionlint for the workflows
 	@scripts/gofmt-check
-	$(LINTER) run --allow-parallel-runners $(ALL)
+	GOGC=400 GOMEMLIMIT=4GiB $(LINTER) run --allow-parallel-runners $(ALL)
 	go run $(ACTIONLINT) -shellcheck= -pyflakes=
 
 licences: ## list the licence of every module that a program gets with a published one, and fail if one is not allowed
