@@ -1,0 +1,227 @@
+package cacheguard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/cache/write"
+	"github.com/cacheguard/go/internal/redis/goredis"
+	"github.com/cacheguard/go/internal/redis/lease"
+	"github.com/cacheguard/go/internal/redis/wake"
+)
+
+// longestSlotWait is how long a write waits for a slot in which to load what replaces a value.
+const longestSlotWait = 50 * time.Millisecond
+
+// recent is a key that was asked for, with the Cache that loads it.
+type recent interface{ loadAnew(key string) *load }
+
+type recentOf[K comparable, V any] struct {
+	of *Cache[K, V]
+	k  K
+}
+
+// loadAnew is the load that replaces what the cache has for the key.
+func (r *recentOf[K, V]) loadAnew(key string) *load {
+	c := r.of
+	spec := loadSpec[V]{load: load{policy: &c.policy, spare: true}, loader: c.loader(r.k), tagger: c.tagger(r.k)}
+	return spec.loadOf(c.guard, key, scope{}, nil)
+}
+
+// isAsked notes that the key is asked for, if it is to be replaced.
+func (c *Cache[K, V]) isAsked(key string, k K) {
+	if lately := c.policy.kind.lately.Load(); c.cfg.Replace > 0 && key != "" && !lately.Touch(key) {
+		lately.Add(key, c.cfg.Replace, &recentOf[K, V]{c, k})
+		c.guard.inbox.Start() // to hear what others invalidate
+	}
+}
+
+// replacing returns how to load the keys that can be replaced. What a transaction, or a loader, invalidates cannot: what it reads may be its own.
+func (g *Guard) replacing(ctx context.Context, keys []string) map[string]write.Replacement {
+	if g.listener.Load() == nil || ctx.Err() != nil || scopeOf(ctx, g) != (scope{}) {
+		return nil
+	}
+	by := make(map[string]write.Replacement)
+	for _, key := range keys {
+		if j := g.loadAnew(ctx, key); j != nil {
+			by[key] = &replacing{g.newRebuild(j, nil, nil)}
+		}
+	}
+	return by
+}
+
+// loadAnew is the load that replaces what the cache has for the key; nil: that is removed.
+func (g *Guard) loadAnew(ctx context.Context, key string) *load {
+	k := g.kinds.of(key)
+	if k == nil || k.lately.Load() == nil {
+		return nil
+	}
+	if of, ok := k.lately.Load().Asked(key); ok && !g.isSlow(key) && g.mustBypass(ctx, key) == nil {
+		return of.loadAnew(key)
+	}
+	return nil
+}
+
+// replacing loads what is put in the place of an old value, through the lease, while that is served.
+type replacing struct{ *rebuild }
+
+func (r *rebuild) Key() string { return r.load.valueKey }
+
+// Load begins after the change stands. So it may load when it has the lease, and share a load whose lease was free when it looked first.
+func (r *replacing) Load(ctx context.Context, withdraw func()) (f protocol.Filling, shared bool) {
+	g := r.guard
+	ctx, cancel := context.WithCancelCause(outsideLoads(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(g.life.Ending, func() { cancel(ErrClosed) })()
+	g.inbox.Start()
+	r.token = protocol.NewReplacing()
+	waiter := g.inbox.Watch(protocol.LeaseKey(r.load.valueKey))
+	defer waiter.Stop()
+	first, shares := "", ""
+	for patience := time.Now().Add(longestSlotWait); ; {
+		r.slot = g.loaders.limits.Try(ctx, g.loaders.need(r.load))
+		request := r.request()
+		request.Anew, request.Inbox, r.epochs = true, g.inbox.Address(), nil
+		got, err := r.acquire(ctx, request)
+		if err == nil && got.Status == protocol.Granted && shares == "" {
+			return r.lead(ctx, got), false
+		}
+		r.returnSlot()
+		switch {
+		case err != nil || got.Status == protocol.Granted:
+			r.recall(err)
+			return f, false
+		case got.Status == protocol.Free && time.Now().Before(patience):
+			r.stay(ctx, shortestStay)
+			continue
+		case got.Status != protocol.Held || !got.Registered, shares != "" && got.Generation != shares:
+			return f, false
+		case first == "":
+			first = got.Generation
+		case got.Generation != first && shares == "" && got.Replaces():
+			shares = got.Generation
+			withdraw()
+		}
+		if msg, ok := r.awaitEnd(ctx, waiter, got); !ok {
+			return f, false
+		} else if what, _, is := protocol.ParsePush(msg.Body, shares); is && shares != "" && !msg.AskAgain {
+			return f, what == protocol.PushedValue || what == protocol.PushedStored
+		}
+		patience = time.Now().Add(longestSlotWait)
+	}
+}
+
+// awaitEnd waits for the end of somebody else's load, or until it is time to look again.
+func (r *replacing) awaitEnd(ctx context.Context, waiter *wake.Waiter, got protocol.Acquired) (msg wake.Message, ok bool) {
+	waiter.Waiting()
+	timer := time.NewTimer(wake.Patience(got.Left, got.Registered, 0))
+	defer timer.Stop()
+	select {
+	case msg = <-waiter.C:
+	case <-timer.C:
+	case <-r.breaker.Opened():
+		return msg, false
+	case <-ctx.Done():
+		return msg, false
+	}
+	return msg, true
+}
+
+// lead loads under the lease, which is renewed meanwhile.
+func (r *replacing) lead(ctx context.Context, got protocol.Acquired) protocol.Filling {
+	renewal := &lease.Renewal{Lease: leading{r.rebuild}, TTL: r.guard.cfg.LeaseTTL}
+	r.guard.keeper.Keep(renewal)
+	defer r.guard.keeper.Drop(renewal)
+	return r.loadFor(ctx, got.Generation)
+}
+
+// loadFor loads in the slot, and returns what is to be stored if the generation is still there.
+func (r *rebuild) loadFor(ctx context.Context, generation string) (f protocol.Filling) {
+	r.under.Ready(ctx)
+	r.load.encode = r.encode
+	out := r.guard.loaders.run(ctx, r.load, r.slot)
+	if out.err != nil && !out.absent {
+		r.report(ctx, out.answer(Loaded, 0))
+		return f
+	}
+	stamp, refused := r.stamp(ctx, out.tags)
+	if errors.Is(refused, epoch.ErrUnproven) {
+		return f
+	}
+	return r.prepare(ctx, out, generation, stamp, refused)
+}
+
+// Report counts what came of it.
+func (r *rebuild) Report(ctx context.Context, status string, err error) {
+	if err == nil && status == protocol.Stored {
+		r.guard.replaced.Add(1)
+		return
+	}
+	if status != protocol.Refused {
+		err = cmp.Or(err, errors.New(status))
+	}
+	r.guard.tell(context.WithoutCancel(ctx), report.Unreplaced, r.load.key, err, r.load.policy.logAttrs()...)
+}
+
+// reloading is the value that is loaded at the end of an update, for the key that is to be replaced. Nobody serves the old one any more.
+type reloading struct{ *rebuild }
+
+func (*reloading) Ask(context.Context)   {}
+func (*reloading) Asked(context.Context) {}
+
+// Filling loads, as long as the update's announcement stands for sure.
+func (r *reloading) Filling(ctx context.Context, generation string) (f protocol.Filling) {
+	ctx, cancel := context.WithTimeout(outsideLoads(ctx), r.guard.cfg.LeaseTTL)
+	defer cancel()
+	limits := r.guard.loaders.limits
+	for patience := time.Now().Add(longestSlotWait); r.slot.IsNone() && ctx.Err() == nil && time.Now().Before(patience); {
+		if r.slot = limits.Try(ctx, r.guard.loaders.need(r.load)); r.slot.IsNone() {
+			r.stay(ctx, shortestStay)
+		}
+	}
+	if !r.slot.IsNone() {
+		r.epochs = nil
+		r.prepareLoad(ctx)
+		f = r.loadFor(ctx, generation)
+	}
+	if f.TTL <= 0 {
+		r.Report(ctx, protocol.Refused, nil)
+	}
+	return f
+}
+
+// listen has this instance load what another one invalidates, and what was asked for here.
+func (g *Guard) listen() {
+	if goredis.IsRing(g.rdb) || g.cfg.Disabled || g.life.Ending.Err() != nil {
+		return
+	}
+	l := &wake.Listener{Missed: func() {}, Heard: func(payload string) {
+		if n, ok := tier.ParseNotice(payload); ok && !g.notices.Own(n.Source) && !n.Many {
+			g.loadMissing(n.Key)
+		}
+	}}
+	if g.listener.CompareAndSwap(nil, l) {
+		g.inbox.Listen(g.notices.Channel, l)
+	}
+}
+
+// loadMissing loads a key in the background if it can be replaced, and Redis does not have it.
+func (g *Guard) loadMissing(key string) {
+	ctx := context.Background()
+	j := g.loadAnew(ctx, key)
+	if j == nil {
+		return
+	}
+	g.flights.Start(ctx, j.flight(background), func(ctx context.Context, publish func(answer)) answer {
+		if read, err := g.link.Get(ctx, j.valueKey); err != nil || read.Err != nil || read.Raw != nil {
+			return answer{}
+		}
+		return g.newRebuild(j, nil, publish).refresh(ctx, 0)
+	})
+}
