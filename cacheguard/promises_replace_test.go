@@ -110,12 +110,13 @@ func promiseReplacedByUpdate(t *testing.T, a arena) {
 
 // A process without the Cache removes the value. One that was asked for the key loads it at once, though nobody asks.
 func promiseReloaded(t *testing.T, a arena) {
-	f := newFleet(t, a, 2, Config{}).listening()
+	f := newFleet(t, a, 2, Config{})
 	if f.deaf {
 		return
 	}
 	db := newSource("old")
 	all := replacers(t, f, db)
+	f.listening()
 	db.warm(f, all, 1)
 	other := newGuard(t, a.client(t), Config{Prefix: f.guards[0].cfg.Prefix})
 	db.value.Store("new")
@@ -136,12 +137,13 @@ func mustInvalidateKey(t *testing.T, g *Guard, key string) {
 
 // Writers that come while the value is being loaded share the next load.
 func promiseReplacedTogether(t *testing.T, a arena) {
-	f := newFleet(t, a, 3, Config{}).listening()
+	f := newFleet(t, a, 3, Config{})
 	if f.deaf {
 		return // nobody hears that somebody else's load has ended
 	}
 	db := newSource("v1")
 	caches := replacers(t, f, db)
+	f.listening()
 	db.warm(f, caches, 1)
 	key := caches[0].Key(1)
 	db.value.Store("v2")

@@ -50,7 +50,7 @@ func (g *Guard) replacing(ctx context.Context, keys []string) map[string]write.R
 	by := make(map[string]write.Replacement)
 	for _, key := range keys {
 		if j := g.loadAnew(ctx, key); j != nil {
-			by[key] = &replacing{g.newRebuild(j, nil, nil)}
+			by[key] = &replacing{rebuild: g.newRebuild(j, nil, nil)}
 		}
 	}
 	return by
@@ -69,68 +69,95 @@ func (g *Guard) loadAnew(ctx context.Context, key string) *load {
 }
 
 // replacing loads what is put in the place of an old value, through the lease, while that is served.
-type replacing struct{ *rebuild }
+type replacing struct {
+	*rebuild
+
+	first  string // the generation of the load that it found first; empty: none
+	shares string // the generation of the load that it shares
+}
 
 func (r *rebuild) Key() string { return r.load.valueKey }
 
-// Load begins after the change stands. So it may load when it has the lease, and share a load whose lease was free when it looked first.
+// Load begins after the change stands. So it may load itself, or share a load that got its lease after it looked first.
 func (r *replacing) Load(ctx context.Context, withdraw func()) (f protocol.Filling, shared bool) {
 	g := r.guard
 	ctx, cancel := context.WithCancelCause(outsideLoads(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(g.life.Ending, func() { cancel(ErrClosed) })()
 	g.inbox.Start()
-	r.token = protocol.NewReplacing()
 	waiter := g.inbox.Watch(protocol.LeaseKey(r.load.valueKey))
 	defer waiter.Stop()
-	first, shares := "", ""
-	for patience := time.Now().Add(longestSlotWait); ; {
-		r.slot = g.loaders.limits.Try(ctx, g.loaders.need(r.load))
-		request := r.request()
-		request.Anew, request.Inbox, r.epochs = true, g.inbox.Address(), nil
-		got, err := r.acquire(ctx, request)
-		if err == nil && got.Status == protocol.Granted && shares == "" {
-			return r.lead(ctx, got), false
-		}
-		r.returnSlot()
+	r.token = protocol.NewReplacing()
+	if g.cfg.WaitTimeout > 0 {
+		r.patience = time.Now().Add(g.cfg.WaitTimeout)
+	}
+	slotless := time.Now() // since when
+	for polls := 0; ctx.Err() == nil && !r.impatient(); polls++ {
+		got, err := r.look(ctx)
 		switch {
-		case err != nil || got.Status == protocol.Granted:
+		case err != nil:
 			r.recall(err)
 			return f, false
-		case got.Status == protocol.Free && time.Now().Before(patience):
+		case got.Status == protocol.Granted && r.shares == "":
+			return r.lead(ctx, got), false
+		case got.Status == protocol.Free && time.Since(slotless) < longestSlotWait:
 			r.stay(ctx, shortestStay)
 			continue
-		case got.Status != protocol.Held || !got.Registered, shares != "" && got.Generation != shares:
+		case got.Status == protocol.Granted:
+			g.life.Go(r.giveUp) // the load that it shares has ended without a word; stop: RedisTimeout; joined by Close
 			return f, false
-		case first == "":
-			first = got.Generation
-		case got.Generation != first && shares == "" && got.Replaces():
-			shares = got.Generation
+		case got.Status != protocol.Held:
+			return f, false
+		}
+		if r.mayShare(got) {
+			r.shares = got.Generation
 			withdraw()
 		}
-		if msg, ok := r.awaitEnd(ctx, waiter, got); !ok {
-			return f, false
-		} else if what, _, is := protocol.ParsePush(msg.Body, shares); is && shares != "" && !msg.AskAgain {
-			return f, what == protocol.PushedValue || what == protocol.PushedStored
+		if ended, stored := r.awaitEnd(ctx, waiter, got, polls); ended {
+			return f, stored
 		}
-		patience = time.Now().Add(longestSlotWait)
+		slotless = time.Now()
 	}
+	return f, false
 }
 
-// awaitEnd waits for the end of somebody else's load, or until it is time to look again.
-func (r *replacing) awaitEnd(ctx context.Context, waiter *wake.Waiter, got protocol.Acquired) (msg wake.Message, ok bool) {
+// look asks for the lease, if there is a slot, and else whether somebody has it.
+func (r *replacing) look(ctx context.Context) (protocol.Acquired, error) {
+	r.slot = r.guard.loaders.limits.Try(ctx, r.guard.loaders.need(r.load))
+	request := r.request()
+	request.Anew, request.Inbox, r.epochs = true, r.guard.inbox.Address(), nil
+	got, err := r.acquire(ctx, request)
+	if err != nil || got.Status != protocol.Granted || r.shares != "" {
+		r.returnSlot()
+	}
+	return got, err
+}
+
+// mayShare reports whether the load that has the lease is a replacement as well, began after this one looked first, and will tell of its end.
+func (r *replacing) mayShare(got protocol.Acquired) bool {
+	r.first = cmp.Or(r.first, got.Generation)
+	return r.shares == "" && got.Generation != r.first && got.Registered && got.Replaces()
+}
+
+// awaitEnd waits until it is time to look again or, if it shares the load, for the message that says how that has ended: only this proves that its
+// value was stored.
+func (r *replacing) awaitEnd(ctx context.Context, waiter *wake.Waiter, got protocol.Acquired, polls int) (ended, stored bool) {
+	if r.shares != "" && got.Generation != r.shares {
+		return true, false // it ended without a word
+	}
 	waiter.Waiting()
-	timer := time.NewTimer(wake.Patience(got.Left, got.Registered, 0))
+	timer := time.NewTimer(wake.Patience(got.Left, got.Registered, polls))
 	defer timer.Stop()
 	select {
-	case msg = <-waiter.C:
+	case msg := <-waiter.C:
+		what, _, about := protocol.ParsePush(msg.Body, got.Generation)
+		return about && r.shares != "" && !msg.AskAgain, what == protocol.PushedValue || what == protocol.PushedStored
 	case <-timer.C:
+		return false, false
 	case <-r.breaker.Opened():
-		return msg, false
 	case <-ctx.Done():
-		return msg, false
 	}
-	return msg, true
+	return true, false
 }
 
 // lead loads under the lease, which is renewed meanwhile.
