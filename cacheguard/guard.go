@@ -75,10 +75,11 @@ type Guard struct {
 	slowParts    atomic.Int64                  // of the keyspace
 	listener     atomic.Pointer[wake.Listener] // of a Guard that has Caches which replace
 	replaced     atomic.Uint64                 // values, ever
-	hedged       atomic.Uint64                 // loads beside Redis, ever,
-	hedgesWon    atomic.Uint64                 // and calls that one answered
-	written      atomic.Uint64                 // bytes of entries that loads stored, ever
-	dropping     atomic.Bool                   // a value that is too large to be read is being removed
+	reloads      reloads
+	hedged       atomic.Uint64 // loads beside Redis, ever,
+	hedgesWon    atomic.Uint64 // and calls that one answered
+	written      atomic.Uint64 // bytes of entries that loads stored, ever
+	dropping     atomic.Bool   // a value that is too large to be read is being removed
 	inbox        *wake.Inbox
 	keeper       *lease.Keeper
 	breakers     *breaker.Set

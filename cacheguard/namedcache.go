@@ -62,9 +62,8 @@ func (c *Cache[K, V]) open(k *kind) {
 	if c.cfg.NotFound == nil {
 		c.cfg.NotFound = ErrNotFound
 	}
-	if c.cfg.Replace > 0 {
+	if c.cfg.Replace > 0 && c.guard.listen() {
 		k.lately.CompareAndSwap(nil, lately.New[recent](c.guard.cfg.clock))
-		c.guard.listen()
 	}
 	if c.cfg.Batch > 0 {
 		c.gathering = &gathering{guard: c.guard, policy: &c.policy, most: c.cfg.Batch, one: c.loadMember}

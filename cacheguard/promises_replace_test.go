@@ -177,3 +177,25 @@ func promiseReplacedTogether(t *testing.T, a arena) {
 	}
 	expect.Equal(t, "loads", db.loads.Load(), int64(3))
 }
+
+// What has a tag is not known to be as new as the tag's end, so it is removed; and loaded at once, by one instance.
+func promiseReloadedByTag(t *testing.T, a arena) {
+	f, db := newFleet(t, a, 2, Config{}), newSource("old")
+	caches := newCaches(t, f, CacheConfig[int, string]{
+		Name: "hot", Replace: time.Hour, Load: func(ctx context.Context, _ int) (string, error) { return db.load(ctx) },
+		Tags: func(int, string) []string { return []string{"tag"} },
+	})
+	db.warm(f, caches, 1)
+	f.listening()
+	db.value.Store("new")
+	expect.Equal(t, "InvalidateTags", f.guards[0].InvalidateTags(t.Context(), "tag"), nil)
+	<-db.begun
+	db.release <- struct{}{}
+	for _, c := range caches {
+		v, err := c.Get(t.Context(), 1)
+		expect.Equal(t, "afterwards", v, "new")
+		expect.Equal(t, "its error", err, nil)
+		f.stored()
+	}
+	expect.Equal(t, "loads", db.loads.Load(), int64(2))
+}

@@ -44,6 +44,7 @@ var promises = []struct {
 	{"AnUpdateEndsWithWhatItReplaces", promiseReplacedByUpdate},
 	{"WhatAnotherProcessRemovesIsLoadedAtOnce", promiseReloaded},
 	{"WritersOfAKeyShareWhatReplacesIt", promiseReplacedTogether},
+	{"WhatHasATagIsLoadedAtOnceWhenThatIsInvalidated", promiseReloadedByTag},
 	{"ACachesErrorsAreTheSameOnEveryInstance", promiseNamedErrors},
 	{"ACachesErrorsKeepTheirTypeOnEveryInstance", promiseTypedErrors},
 	{"ACachesGetManyHasWhatThereIs", promiseNamedMany},

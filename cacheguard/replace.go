@@ -9,18 +9,22 @@ import (
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
-	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/cache/write"
-	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/wake"
 )
+
+var errTooMany = errors.New("too many keys wait to be loaded")
 
 // longestSlotWait is how long a write waits for a slot in which to load what replaces a value.
 const longestSlotWait = 50 * time.Millisecond
 
 // recent is a key that was asked for, with the Cache that loads it.
-type recent interface{ loadAnew(key string) *load }
+type recent interface {
+	loadAnew(key string) *load
+	cache() any                                // the *Cache
+	warm(ctx context.Context, others []recent) // loads what of these is missing, all of that Cache
+}
 
 type recentOf[K comparable, V any] struct {
 	of *Cache[K, V]
@@ -34,9 +38,22 @@ func (r *recentOf[K, V]) loadAnew(key string) *load {
 	return spec.loadOf(c.guard, key, scope{}, nil)
 }
 
+func (r *recentOf[K, V]) cache() any { return r.of }
+
+func (r *recentOf[K, V]) warm(ctx context.Context, all []recent) {
+	ks := make([]K, len(all))
+	for i, other := range all {
+		ks[i] = other.(*recentOf[K, V]).k //nolint:forcetypeassert // it has the same Cache
+	}
+	_ = r.of.warm(ctx, ks, new(warming), new(WarmConfig)) // what fails is logged, and callers load it
+}
+
 // isAsked notes that the key is asked for, if it is to be replaced.
 func (c *Cache[K, V]) isAsked(key string, k K) {
-	if lately := c.policy.kind.lately.Load(); c.cfg.Replace > 0 && key != "" && !lately.Touch(key) {
+	if c.cfg.Replace <= 0 || key == "" {
+		return
+	}
+	if lately := c.policy.kind.lately.Load(); lately != nil && !lately.Touch(key) {
 		lately.Add(key, c.cfg.Replace, &recentOf[K, V]{c, k})
 		c.guard.inbox.Start() // to hear what others invalidate
 	}
@@ -59,7 +76,7 @@ func (g *Guard) replacing(ctx context.Context, keys []string) map[string]write.R
 // loadAnew is the load that replaces what the cache has for the key; nil: that is removed.
 func (g *Guard) loadAnew(ctx context.Context, key string) *load {
 	k := g.kinds.of(key)
-	if k == nil || k.lately.Load() == nil {
+	if k == nil {
 		return nil
 	}
 	if of, ok := k.lately.Load().Asked(key); ok && !g.isSlow(key) && g.mustBypass(ctx, key) == nil {
@@ -221,34 +238,4 @@ func (r *reloading) Filling(ctx context.Context, generation string) (f protocol.
 		r.Report(ctx, protocol.Refused, nil)
 	}
 	return f
-}
-
-// listen has this instance load what another one invalidates, and what was asked for here.
-func (g *Guard) listen() {
-	if goredis.IsRing(g.rdb) || g.cfg.Disabled || g.life.Ending.Err() != nil {
-		return
-	}
-	l := &wake.Listener{Missed: func() {}, Heard: func(payload string) {
-		if n, ok := tier.ParseNotice(payload); ok && !g.notices.Own(n.Source) && !n.Many {
-			g.loadMissing(n.Key)
-		}
-	}}
-	if g.listener.CompareAndSwap(nil, l) {
-		g.inbox.Listen(g.notices.Channel, l)
-	}
-}
-
-// loadMissing loads a key in the background if it can be replaced, and Redis does not have it.
-func (g *Guard) loadMissing(key string) {
-	ctx := context.Background()
-	j := g.loadAnew(ctx, key)
-	if j == nil {
-		return
-	}
-	g.flights.Start(ctx, j.flight(background), func(ctx context.Context, publish func(answer)) answer {
-		if read, err := g.link.Get(ctx, j.valueKey); err != nil || read.Err != nil || read.Raw != nil {
-			return answer{}
-		}
-		return g.newRebuild(j, nil, publish).refresh(ctx, 0)
-	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -208,4 +209,29 @@ func TestALocalTierForgetsWhatIsReplaced(t *testing.T) {
 	expect.Equal(t, "afterwards", v, "new")
 	expect.Equal(t, "its error", err, nil)
 	expect.Equal(t, "replaced", f.guards[0].Stats().Replaced, uint64(1))
+}
+
+// A storm of invalidations costs no more memory, and no more loads at a time, than there is room for.
+func TestReloadsAreBounded(t *testing.T) {
+	t.Parallel()
+	f, db := newFleet(t, standalone(t), 1, Config{MaxLoads: 2}), newSource("old")
+	c := newCaches(t, f, CacheConfig[int, string]{
+		Name: "hot", Replace: time.Hour, Load: func(ctx context.Context, _ int) (string, error) { return db.load(ctx) },
+	})[0]
+	g := f.guards[0]
+	for k := range 2 * mostReloads {
+		c.isAsked(c.Key(k), k)
+	}
+	expect.Equal(t, "InvalidateAll", g.InvalidateAll(t.Context()), nil) // its own: nobody else's
+	g.reloadNamed(tier.All)
+	<-db.begun
+	<-db.begun
+	g.reloads.mu.Lock()
+	waiting := len(g.reloads.waiting)
+	g.reloads.mu.Unlock()
+	if waiting > mostReloads {
+		t.Errorf("%d wait", waiting)
+	}
+	expect.Equal(t, "loads at a time", g.Stats().Loading, 2)
+	expect.Equal(t, "dropped", g.Stats().NotReplaced > 0, true)
 }

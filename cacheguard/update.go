@@ -76,6 +76,11 @@ func (g *Guard) update(ctx context.Context, keys []string, v write.Value, write 
 		}
 	}
 	called, err = g.writes.Update(ctx, union(keys), v, write)
+	if len(keys) > 1 && scopeOf(ctx, g) == (scope{}) {
+		for _, key := range keys {
+			g.reload(key)
+		}
+	}
 	return err
 }
 

@@ -102,6 +102,12 @@ inline limit(bound) {
   bound = (RULE(FIRST_COUNTS) -> until : (until & 2 -> 2 : until))
 }
 
+#if REPLACES /* nor is anything promised if another one, which announces itself again, makes a marked lease find an intent */
+#define may_die(i) (!(forgotten & (1 << i)) || !exempt && (TRANSACTIONS == 1 || wrote[TRANSACTIONS - 1 - i] != 0))
+#else
+#define may_die(i) (!(forgotten & (1 << i)) || !exempt)
+#endif
+
 /* intend.lua */
 inline intend(i) {
 #if REPLACES
@@ -175,7 +181,7 @@ look:
        :: gen != 0 && (first != 0 && gen != first || !RULE(SHARES_LATER)) && !(replacing & (1 << gen)) -> goto end
        fi }
   :: goto end /* it has no slot */
-  :: atomic { !(forgotten & (1 << me)) || !exempt -> phase[me] = 3; printf("@crash %d ; transaction %d dies after its commit\n", me, me); goto out }
+  :: atomic { may_die(me) -> phase[me] = 3; printf("@crash %d ; transaction %d dies after its commit\n", me, me); goto out }
   fi;
   if
   :: g != 0
@@ -185,20 +191,20 @@ look:
        :: stored & (1 << shares) || !RULE(SHARES_STORED) -> phase[me] = 2; promise(wrote[me]); printf("@shared %d ; transaction %d hears that it was stored; nobody may see what is older than version %d\n", me, me, floor); goto out
        :: else
        fi }; goto end
-  :: atomic { shares != 0 -> phase[me] = 3; printf("@crash %d ; transaction %d dies\n", me, me); goto out }
+  :: atomic { shares != 0 && may_die(me) -> phase[me] = 3; printf("@crash %d ; transaction %d dies\n", me, me); goto out }
   fi;
   atomic { v = (RULE(REPLACE_LOADS_LATE) -> source : 1); printf("@load %d %d ; transaction %d reads version %d\n", me, v, me, v) };
   if
   :: atomic { replace(me); phase[me] = 2; promise(wrote[me]); printf("@replace %d %d %d ; transaction %d: replace.lua with version %d; nobody may see what is older than version %d\n", me, v, g, me, v, floor); state(); goto out }
   :: goto end /* the load has failed */
-  :: atomic { !(forgotten & (1 << me)) || !exempt -> phase[me] = 3; printf("@crash %d ; transaction %d dies after its commit\n", me, me); goto out }
+  :: atomic { may_die(me) -> phase[me] = 3; printf("@crash %d ; transaction %d dies after its commit\n", me, me); goto out }
   fi;
 end:
   v = wrote[me];
 #endif
   if
   :: atomic { done(me); phase[me] = 2; promise(v); printf("@done %d ; transaction %d: done.lua; nobody may see what is older than version %d\n", me, me, floor); state() }
-  :: atomic { (!(forgotten & (1 << me)) || !exempt) -> phase[me] = 3; printf("@crash %d ; transaction %d dies after its commit\n", me, me) }
+  :: atomic { may_die(me) -> phase[me] = 3; printf("@crash %d ; transaction %d dies after its commit\n", me, me) }
   fi;
 #if REPLACES
 out:

@@ -2,6 +2,7 @@
 package lately
 
 import (
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,7 @@ const (
 	coarse = 16      // a time is noted anew when this share of how long it counts is over: else callers of a hot key would write to one place all the time
 )
 
-// Keys are the keys of a kind, each with what knows how to load it. Use New.
+// Keys are the keys of a kind, each with what knows how to load it. Use New; nobody asks for nil Keys.
 type Keys[T any] struct {
 	clock clock.Clock
 	of    sync.Map // by key: of *asked
@@ -58,8 +59,24 @@ func (k *Keys[T]) find(key string) *asked[T] {
 	return a
 }
 
+// All are the keys that were asked for lately.
+func (k *Keys[T]) All() iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		if k == nil {
+			return
+		}
+		k.of.Range(func(key, _ any) bool {
+			what, ok := k.Asked(key.(string)) //nolint:forcetypeassert // nothing else is stored
+			return !ok || yield(key.(string), what)
+		})
+	}
+}
+
 // Asked returns what knows how to load the key, if it was asked for lately.
 func (k *Keys[T]) Asked(key string) (what T, ok bool) {
+	if k == nil {
+		return what, false
+	}
 	a := k.find(key)
 	if a == nil || k.clock.Now().UnixNano()-a.at.Load() > int64(a.counts+a.counts/coarse) {
 		return what, false
