@@ -26,7 +26,7 @@ func hit(t *testing.T, c *Cache[int, string], k int, want string) {
 	expect.Equal(t, "its error", err, nil)
 }
 
-// warm has the things asked for, on all instances.
+// warm asks for the things on all instances.
 func (db *source) warm(f *fleet, caches []*Cache[int, string], ks ...int) {
 	f.t.Helper()
 	for _, k := range ks {

@@ -150,7 +150,7 @@ func (r *replacing) look(ctx context.Context) (protocol.Acquired, error) {
 	return got, err
 }
 
-// mayShare reports whether the load that has the lease is a replacement as well, began after this one looked first, and will tell of its end.
+// mayShare reports whether the load that has the lease is a replacement as well, began after this one looked first, and will report its end.
 func (r *replacing) mayShare(got protocol.Acquired) bool {
 	r.first = cmp.Or(r.first, got.Generation)
 	return r.shares == "" && got.Generation != r.first && got.Registered && got.Replaces()

@@ -43,7 +43,7 @@ func (k *Keys[T]) Touch(key string) bool {
 	return a != nil
 }
 
-// Add notes that the key is asked for, which counts for so long.
+// Add notes that the key is asked for, which counts for that time.
 func (k *Keys[T]) Add(key string, counts time.Duration, what T) {
 	a := &asked[T]{what: what, counts: counts}
 	a.at.Store(k.clock.Now().UnixNano())

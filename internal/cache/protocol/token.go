@@ -31,7 +31,7 @@ const replaces = "~"
 // NewReplacing makes the token of such a load. It has no origin.
 func NewReplacing() string { return rand.Text() + replaces }
 
-// Replaces reports whether the lease in a reply is that of such a load.
+// Replaces reports whether such a load has the lease in a reply.
 func (a Acquired) Replaces() bool {
 	return a.Status == Held && strings.HasSuffix(a.Generation[:max(0, len(a.Generation)-clockLen)], replaces)
 }
