@@ -13,8 +13,8 @@ const (
 
 	// A median must have been too long for so long, of so many replies together. What the first of them took is part of that. Together with the
 	// turns in which that begins and ends it is less than a second.
-	slowAfter  = 750 * time.Millisecond
-	leastAfter = 3 * turn // all replies to a stop of Redis come in less
+	slowAfter  = 600 * time.Millisecond
+	leastAfter = 2 * turn // all replies to a stop of Redis come in less
 	fewestSlow = 8
 
 	calmAfter   = 2 * time.Second
