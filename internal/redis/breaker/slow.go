@@ -11,7 +11,7 @@ const (
 	earliestLate    = 5 * time.Millisecond
 	shortestTimeout = 20 * time.Millisecond
 
-	// A median must have been too long for so long, of so many replies together. What the first of them took is part of that. Together with the
+	// A median must have been too long for slowAfter, in fewestSlow replies together. What the first of them took is part of that. Together with the
 	// turns in which that begins and ends it is less than a second.
 	slowAfter  = 600 * time.Millisecond
 	leastAfter = 2 * turn // all replies to a stop of Redis come in less
