@@ -302,12 +302,13 @@ func (c Config) withDefaults() Config {
 	c.follows = c.follows || c.RedisTimeout == 0
 	config.SetDefault(&c.RedisTimeout, config.DefaultRedisTimeout)
 	config.SetDefault(&c.Local.TTL, defaultLocalTTL)
+	config.SetDefault(&c.Local.MaxLag, defaultMaxLag)
 	config.SetDefault(&c.Verify.Delay, defaultVerifyDelay)
 	c.TTL, c.StaleFor, c.NegativeTTL = max(c.TTL, 0), max(c.StaleFor, 0), max(c.NegativeTTL, 0)
 	c.Jitter, c.EarlyRefresh, c.Replicas = max(c.Jitter, 0), max(c.EarlyRefresh, 0), max(c.Replicas, 0)
 	for _, d := range []*time.Duration{
 		&c.TTL, &c.StaleFor, &c.NegativeTTL, &c.LoadTimeout, &c.WaitTimeout, &c.LeaseTTL, &c.RedisTimeout, &c.UpdateTimeout,
-		&c.Local.TTL, &c.Verify.Delay,
+		&c.Local.TTL, &c.Local.MaxLag, &c.Verify.Delay,
 	} {
 		*d = min(*d, longest)
 	}

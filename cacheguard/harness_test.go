@@ -123,6 +123,9 @@ func newGuard(t *testing.T, rdb Redis, cfg Config) *Guard {
 	config.SetDefault(&cfg.RedisTimeout, bearing)
 	config.SetDefault(&cfg.LeaseTTL, bearing)
 	config.SetDefault(&cfg.HedgeAfter, off)
+	if cfg.Local.on() {
+		config.SetDefault(&cfg.Local.MaxLag, bearing) // where a test is not about it, no echo may be late
+	}
 	g, err := New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +143,9 @@ func (f *fleet) listening() *fleet {
 	for _, g := range f.guards {
 		g.inbox.Start()
 		redistest.Await(f.t, "an inbox is subscribed", func() bool { return g.inbox.Address() != "" })
+		for i := range 50*min(g.breakers.Len()-1, 1) + 1 {
+			redistest.Await(f.t, "an echo is back", func() bool { return g.local == nil || g.local.IsInformed(fmt.Sprint("k", i)) })
+		}
 	}
 	return f
 }

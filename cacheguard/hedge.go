@@ -210,7 +210,7 @@ func (q query[V]) retrieveSlowly(ctx context.Context, past write.Past) (v V, how
 
 // lateFromLocal is staleFromLocal while Redis has only not answered yet: what the tier may not know of must be nothing.
 func (s *loadSpec[V]) lateFromLocal(g *Guard, key string) (f found[V], ok bool) {
-	if g.local == nil || !g.local.IsInformed() {
+	if g.local == nil || !g.local.IsInformed(key) {
 		return f, false
 	}
 	return s.staleFromLocal(g, key)

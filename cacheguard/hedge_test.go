@@ -222,21 +222,24 @@ func TestSlowPartIsLoadedFirstUntilItIsQuickAgain(t *testing.T) {
 	t.Parallel()
 	f, proxy := keptWaiting(t, Config{HedgeAfter: time.Hour})
 	g := f.guards[0]
-	mustGet(t, g, "k", func(context.Context) (string, error) {
-		time.Sleep(300 * time.Millisecond) // what it costs: a Redis that answers takes less, on a busy machine, too
-		return "stored", nil
-	})
+	costly := func(v string) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) {
+			time.Sleep(300 * time.Millisecond) // what it costs: a Redis that answers takes less, on a busy machine, too
+			return v, nil
+		}
+	}
+	mustGet(t, g, "k", costly("stored"))
 	proxy.Delay(time.Second)
 	redistest.Await(t, "slow", func() bool {
 		var all sync.WaitGroup
 		for range 8 {
-			all.Go(func() { mustGet(t, g, "k", returns("loaded")) })
+			all.Go(func() { mustGet(t, g, "k", costly("loaded")) })
 		}
 		all.Wait()
 		return g.Stats().SlowParts == 1
 	})
 	rule := proxy.On(reading, redistest.HoldReply)
-	expect.Equal(t, "without Redis", mustGet(t, g, "k", returns("loaded")), "loaded")
+	expect.Equal(t, "without Redis", mustGet(t, g, "k", costly("loaded")), "loaded")
 	rule.Remove()
 	proxy.Delay(0)
 	redistest.Await(t, "quick", func() bool { return g.Stats().SlowParts == 0 })

@@ -7,6 +7,8 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/goredis"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/send"
 )
 
 // checkLocal refuses a client whose scripts' messages do not reach every subscriber.
@@ -23,12 +25,27 @@ func (g *Guard) openLocal() (err error) {
 	if !c.on() {
 		return nil
 	}
-	limits := tier.Limits{MaxBytes: c.MaxBytes, MaxEntries: c.MaxEntries, TTL: c.TTL, HotKeys: c.HotKeys, Clock: g.cfg.clock}
-	if g.local, err = tier.Open(limits, g.inbox, g.notices, g.onDropped); err != nil {
+	limits := tier.Limits{MaxBytes: c.MaxBytes, MaxEntries: c.MaxEntries, TTL: c.TTL, HotKeys: c.HotKeys, Clock: g.cfg.clock, MaxLag: c.MaxLag}
+	if g.local, err = tier.Open(limits, g.inbox, g.notices, parts{g}, g.onDropped); err != nil {
 		return fmt.Errorf("Config.Local: %w", err)
 	}
 	g.epochs.Tier = g.local.Tier
 	return nil
+}
+
+// parts are the parts of the keyspace for the tier.
+type parts struct{ guard *Guard }
+
+// PartOf is the part of a key.
+func (p parts) PartOf(key string) int { return p.guard.partOf(key) }
+
+// AskEcho has a node of the part publish an echo.
+func (p parts) AskEcho(part int, echo func(key string) *script.Call) {
+	key := p.guard.breakers.Key(part)
+	_, err := p.guard.link.Do(context.Background(), key, &send.Call{Script: echo(key), Rank: send.Ordinary})
+	if _, refused := script.Answer(err); refused {
+		_ = p.guard.redisError("echo", "", err) // it is told; else, what comes back is the answer
+	}
 }
 
 // repeat has the numbers of notices repeated that are made from now on.
@@ -36,18 +53,30 @@ func (g *Guard) repeat() {
 	g.notices.Begin = func() {
 		g.life.Try(func() { g.notices.Repeat(g.life.Ending, g.say) }) // stop: the end of the Guard, or its last message
 	}
+	g.notices.Changed = g.journal.PendingChanged
 }
 
 // say sends a message to local tiers. If Redis does not answer, their subscriptions end, or they hear a later message.
-func (g *Guard) say(part int, message string) {
+func (g *Guard) say(part int, message string) (refused bool) {
 	if g.breakers.Breaker(part).IsOpen() {
-		return
+		return false
 	}
 	call := g.keys.Say(g.breakers.Key(part), message)
-	_, _ = bounded(context.Background(), g, func(ctx context.Context) (any, error) {
-		return nil, call.Run(ctx, g.rdb).Err()
+	_, err := bounded(context.Background(), g, func(ctx context.Context) (any, error) {
+		err := call.Run(ctx, g.rdb).Err()
+		if _, refused := script.Answer(err); refused { // by the server, as a script may not, or to this user
+			err = script.Send(ctx, g.rdb, "publish", g.notices.Channel, message).Err()
+		}
+		return nil, err
 	})
+	if _, refused = script.Answer(err); refused {
+		_ = g.redisError("notice", "", err) // it is told
+	}
+	return refused
 }
+
+// pending is how many invalidations are, those included of which other instances' tiers cannot be told.
+func (g *Guard) pending() int { return g.writes.Pending() + g.notices.Refused() }
 
 // fromItem returns an item of the tier as an answer to calls of the policy. As in Redis, an entry of a Cache is none of the function Get,
 // and the other way round.

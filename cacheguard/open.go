@@ -42,7 +42,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
 	}
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
-	g.journal.Open(report.Config{Logger: cfg.Logger, Pending: g.writes.Pending, Background: g.life.Try})
+	g.journal.Open(report.Config{Logger: cfg.Logger, Pending: g.pending, Background: g.life.Try})
 	g.connect(closeOwn)
 	g.assemble()
 	if err := g.open(); err != nil {

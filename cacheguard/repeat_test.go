@@ -40,7 +40,7 @@ func TestANoticeThatIsLostOnAClustersBusIsMissedWithinSeconds(t *testing.T) {
 		}
 	}
 	rdb := c.Client(t)
-	cfg := Config{Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}, RedisTimeout: 10 * time.Second}
+	cfg := Config{TTL: time.Hour, Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}, RedisTimeout: 10 * time.Second}
 	f := newFleetOn(t, rdb, cfg, rdb)
 	f.guards = append(f.guards, newGuard(t, c.Client(t), Config{Prefix: f.guards[0].cfg.Prefix, RedisTimeout: cfg.RedisTimeout}))
 	f.listening()
@@ -82,13 +82,19 @@ func TestANoticeThatIsLostOnOneServerIsMissedWithinSeconds(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	expect.Equal(t, "error", admin.Do(ctx, "acl", "setuser", "app", "on", ">secret", "~*", "+@all", "resetchannels").Err(), nil)
-	f := newFleetOn(t, admin, withLocal, server.Client(t))
+	f := newFleetOn(t, admin, Config{TTL: time.Hour, Local: withLocal.Local}, server.Client(t)) // nothing else ends the entry
 	f.keptBy(0, "k", "old")
 	mute := newGuard(t, server.Client(t, redistest.User("app", "secret")), Config{Prefix: f.guards[0].cfg.Prefix})
-	mustInvalidate(t, mute, "k") // its notice is refused, which costs nothing else
+	mustInvalidate(t, mute, "k") // its notice is refused, to the process as well; Redis has forgotten the key
+	redistest.Await(t, "the notice is pending", func() bool { return mute.Stats().Pending == 1 })
+	expect.Equal(t, "since when", mute.Stats().PendingFor > 0, true)
+	expect.Equal(t, "read anew", mustGet(t, mute, "k", returns("new")), "new")
+	_, how, err := get(ctx, f.guards[0], "k", unwanted[string](t))
+	expect.Equal(t, "what the tier cannot know of", fmt.Sprint(how, ", ", err), "local, <nil>")
 	expect.Equal(t, "error", admin.Do(ctx, "acl", "setuser", "app", "allchannels").Err(), nil)
 	redistest.Await(t, "the new value", func() bool {
 		v, _, err := get(ctx, f.guards[0], "k", returns("new"))
 		return err == nil && v == "new"
 	})
+	redistest.Await(t, "nothing is pending", func() bool { return mute.Stats().Pending == 0 && mute.Stats().PendingFor == 0 })
 }

@@ -15,7 +15,7 @@ import (
 //   - Redis can be reached;
 //   - its user may run each command, and use keys and channels that begin with the Prefix (docs/redis.md lists them);
 //   - every script of a Get, an Invalidate, an Update and an Intend does what it should;
-//   - messages arrive, and, if there is a local tier, invalidations reach it.
+//   - messages arrive, and, if there is a local tier, invalidations reach it, and scripts may publish.
 //
 // It uses keys of its own, and removes them, but for the epoch of the Prefix, which all entries share. It takes at most until ctx ends, or 10 seconds. It does not wait for Redis to
 // recover: it returns at once when Redis refuses the connection, the password or a command. The error names what was
@@ -62,7 +62,7 @@ func (g *Guard) checks() *selfcheck.Checks {
 		},
 	}
 	if g.local != nil {
-		c.Probes = &g.local.Probes
+		c.Probes, c.Echoes = &g.local.Probes, g.local.NeedsEchoes()
 	}
 	return c
 }

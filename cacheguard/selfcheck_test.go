@@ -71,6 +71,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	}
 	sees(a, "k", "1", Loaded)
 	sees(b, "k", "1", Hit)
+	redistest.Await(t, "an echo is back", func() bool { return b.local.IsInformed("k") })
 	sees(b, "k", "1", Local)
 	if got, err := GetMany(ctx, a, []string{"k", "l", "m"}, func(_ context.Context, keys []string) (map[string]string, error) {
 		return map[string]string{"l": "2", "m": "3"}, nil

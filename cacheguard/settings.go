@@ -13,10 +13,10 @@ import (
 //
 // A Get that the tier answers costs no round trip. The price is a weaker promise: an Invalidate on another instance
 // reaches this tier by a message. Until the message arrives, Get may return the older value, but never for longer than
-// TTL. Normally that is the time of one message through Redis, but up to 5 seconds when the connection hangs unnoticed.
-// On the instance that called Invalidate there is no such delay.
+// MaxLag. Normally that is the time of one message through Redis. On the instance that called Invalidate there is no such
+// delay.
 //
-// While the subscription to the messages is down, or a message is known to be missing, Get does not use the tier,
+// While it is not known that messages arrive, or a message is known to be missing, Get does not use the tier,
 // except for stale values (StaleFor) when Redis does not answer either. When the subscription is back, the tier starts
 // empty.
 //
@@ -34,6 +34,14 @@ type LocalConfig struct {
 	// Default: 5 seconds.
 	TTL time.Duration
 
+	// MaxLag is how old the tier's answers may be: none is of a key that was invalidated so long ago, or before, by anybody
+	// whose user may publish. The tier is served from only while an echo is younger: a message that this process had a script in Redis publish, on the road
+	// that messages of invalidations take, and that came back. While there is none, Redis is asked; so nothing is
+	// served from the tier on a server whose scripts may not publish. At least 100 milliseconds; -1: as long as TTL, by
+	// messages that nobody checks. An echo is asked for twice in this time while the tier is in use. The limits are in
+	// docs/guarantees.md. Default: 1 second.
+	MaxLag time.Duration
+
 	// HotKeys limits the tier to that many keys: the ones this process asked for most in the last seconds, if it asked
 	// for them about thirty times or more. Default: 0, all keys.
 	HotKeys int
@@ -49,18 +57,25 @@ func (c *LocalConfig) check(bad func(field, format string, args ...any)) {
 		bad("Local.MaxEntries", "%d is negative", c.MaxEntries)
 	case c.MaxBytes > 0 && c.MaxEntries > 0:
 		bad("Local", "MaxBytes and MaxEntries are both set")
-	case !c.on() && (c.TTL != 0 || c.HotKeys != 0):
+	case !c.on() && (c.TTL != 0 || c.MaxLag != 0 || c.HotKeys != 0):
 		bad("Local", "set MaxBytes or MaxEntries, or nothing")
 	}
 	if c.TTL < 0 || c.TTL > 0 && c.TTL < time.Millisecond {
 		bad("Local.TTL", "%v is shorter than a millisecond (is the unit missing?)", c.TTL)
+	}
+	if c.MaxLag != off && (c.MaxLag < 0 || c.MaxLag > 0 && c.MaxLag < shortestLag) {
+		bad("Local.MaxLag", "%v is neither -1 nor at least %v", c.MaxLag, shortestLag)
 	}
 	if c.HotKeys < 0 {
 		bad("Local.HotKeys", "%d is negative", c.HotKeys)
 	}
 }
 
-const defaultLocalTTL = 5 * time.Second
+const (
+	defaultLocalTTL = 5 * time.Second
+	defaultMaxLag   = time.Second
+	shortestLag     = 100 * time.Millisecond
+)
 
 // VerifyConfig lets the Guard compare some of the hits of Get and GetMany with the source, to see how consistent cache
 // and source are while both are in use.

@@ -18,7 +18,7 @@ type Stats struct {
 	Waiting int // calls that wait for a load, a slot or another instance
 	Warming int // calls of Cache.Warm under way
 
-	Pending    int           // keys and tags whose invalidation is pending, see Invalidate
+	Pending    int           // keys and tags whose invalidation is pending, see Invalidate; and those of which Redis lets nobody tell local tiers
 	PendingFor time.Duration // since when some are
 
 	Intents      int           // of Guard.Intend, and of writes that called Also, that are not done
@@ -42,7 +42,7 @@ type Stats struct {
 	Shadowed Shadowed // see Config.Shadow
 
 	Bypassed   bool // the cache is bypassed, see Bypass
-	Subscribed bool // messages of other instances arrive, or none were needed yet
+	Subscribed bool // messages of other instances arrive, or none were needed yet; not while a local tier that is used waits for an echo longer than MaxLag
 
 	LocalEntries   int    // in the local tier
 	LocalBytes     uint64 // their approximate size, with LocalConfig.MaxBytes; else 0
@@ -59,8 +59,8 @@ func (g *Guard) Stats() Stats {
 	}
 	s := Stats{
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
-		Pending: g.writes.Pending(), PendingFor: g.journal.PendingFor(),
-		Bypassed: g.off.Bypassed(), Subscribed: g.inbox.Up(),
+		Pending: g.pending(), PendingFor: g.journal.PendingFor(),
+		Bypassed: g.off.Bypassed(), Subscribed: g.inbox.Up() && !g.local.Deaf(),
 		FailedRefreshes: g.journal.Times(report.Unrefreshed), Altered: g.journal.Times(report.Altered) + g.journal.Times(report.AlteredAgain),
 		UnknownTags: g.journal.Tags.Count(), UnknownKeys: g.journal.Keys.Count(),
 		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),

@@ -24,6 +24,9 @@ func (c Config) rehearsed(env *testenv.Env) Config {
 	config.SetDefault(&c.Jitter, off)
 	config.SetDefault(&c.RedisTimeout, 20*time.Second)
 	config.SetDefault(&c.HedgeAfter, off)
+	if c.Local.on() {
+		config.SetDefault(&c.Local.MaxLag, off)
+	}
 	lease := time.Minute
 	if c.UpdateTimeout > 0 { // which may not be shorter
 		lease = max(min(lease, c.UpdateTimeout), defaultLeaseTTL)

@@ -23,10 +23,11 @@ func (l *lookup) counted() (path, query, page, variant string, most int) {
 
 // use counts the lookup as one use of what it looks for.
 func (l *lookup) use() {
-	set, now := l.x.cache.limits, l.x.now()
+	set := l.x.cache.limits
 	if set.Pages+set.Variants == 0 && set.Admit == 0 || l.x.warming {
 		return
 	}
+	now := l.x.now()
 	path, query, page, variant, _ := l.counted()
 	if set.Variants > 0 && variant != "" {
 		set.variants.use(now, page, variant)

@@ -118,7 +118,7 @@ local function promote(key, queue)
       end
       local fence, err = give(key, id, token, inbox, tonumber(grace))
       if not err and inbox ~= '' then
-        redis.pcall('PUBLISH', inbox, #id .. ':' .. id .. string.format('%.0f', fence)) -- if Redis refuses, a heartbeat finds the grant
+        publish(inbox, #id .. ':' .. id .. string.format('%.0f', fence))
       end
       return id, fence, err
     end

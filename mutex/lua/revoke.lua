@@ -12,7 +12,7 @@ end
 although_full(key)
 redis.call('HSET', key, 'token', '', 'holds', '', 'revoked', s.token)
 if inbox ~= '' then
-  redis.pcall('PUBLISH', inbox, #ARGV[1] .. ':' .. ARGV[1] .. s.token) -- if Redis refuses, the next renewal finds out
+  publish(inbox, #ARGV[1] .. ':' .. ARGV[1] .. s.token)
 end
 s.holds = ''
 if s.ticket ~= 0 then

@@ -3,7 +3,8 @@
 // when an instance is cut off, stands still or dies, and what Redis evicts. A checker compares what every caller got with what the database has:
 //
 //   - A read that began after a change had returned nil returns nothing older. If a change returned an error, that holds on its own instance. Where
-//     instances have local tiers, that of another one may be behind by a message, or, when messages were lost, by Local.TTL.
+//     instances have local tiers, that of another one may be behind by Local.MaxLag, or, with StaleFor, by Local.TTL
+//     while Redis does not answer. The tests have a fleet whose tiers ask for no echoes, which is found wrong.
 //   - Nobody gets a row that was never committed, or the error of a transaction: transactions read rows with their contexts, before and after their commits, some
 //     for longer than UpdateTimeout, beside the reads of others. What they name late, twice at the same time and again after it failed, survives their deaths.
 //   - No call takes longer than its parts may take.

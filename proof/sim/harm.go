@@ -12,10 +12,10 @@ func (w *world) harm(random *rand.Rand, over <-chan struct{}) {
 		select {
 		case <-over:
 			return
-		case <-time.After(rand64(random, 300*time.Millisecond)):
+		case <-time.After(rand64(random, 3*w.plan.pause/2)):
 		}
 		in := w.instances[random.IntN(len(w.instances))]
-		switch random.IntN(8) {
+		switch random.IntN(9) {
 		case 0:
 			w.truth.note("%s is cut off", in.name)
 			in.net.setCut(true)
@@ -25,6 +25,10 @@ func (w *world) harm(random *rand.Rand, over <-chan struct{}) {
 			d := rand64(random, longestStop)
 			w.truth.note("%s hears nothing for %v", in.name, d)
 			in.net.stand(d)
+		case 8:
+			d := maxLag + rand64(random, longestStop)
+			w.truth.note("%s hears no messages for %v", in.name, d)
+			in.net.deafen(d)
 		case 4, 5:
 			n := 1 + random.IntN(4)
 			w.truth.note("%s loses %d replies", in.name, n)
@@ -45,6 +49,7 @@ func (w *world) heal() {
 		if !in.dead {
 			in.net.setCut(false)
 			in.net.stand(0)
+			in.net.deafen(0)
 			in.net.lose(0)
 		}
 	}

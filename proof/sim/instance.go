@@ -50,7 +50,7 @@ type guarded struct {
 func openGuarded(rdb *redis.Client, p plan, name string, load load) (store, error) {
 	cfg := cacheguard.Config{Prefix: "sim", Instance: name, TTL: time.Hour, RedisTimeout: redisTimeout, LeaseTTL: leaseTTL, UpdateTimeout: leaseTTL}
 	if p.local {
-		cfg.Local = cacheguard.LocalConfig{MaxEntries: 1000, TTL: localTTL}
+		cfg.Local = cacheguard.LocalConfig{MaxEntries: 1000, TTL: localTTL, MaxLag: p.maxLag}
 	}
 	if p.late {
 		cfg.HedgeAfter = 2 * time.Millisecond

@@ -25,6 +25,7 @@ type network struct {
 	ended   bool
 	cut     bool      // no connections
 	still   time.Time // until then nothing arrives
+	deaf    time.Time // until then no message of a subscription arrives
 	loses   int       // so many replies are lost, with their connections
 	open    map[*wire]struct{}
 	running sync.WaitGroup
@@ -57,9 +58,13 @@ func (n *network) Dial(context.Context, string, string) (net.Conn, error) {
 }
 
 // arrival is when a message that is sent now arrives; lost: it does not, and its connection ends.
-func (n *network) arrival(earliest time.Time, isReply bool) (at time.Time, lost bool) {
+func (n *network) arrival(earliest time.Time, isReply, isMessage bool) (at time.Time, lost bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	var deaf time.Time
+	if isMessage {
+		deaf = n.deaf
+	}
 	takes := n.latency/2 + rand64(n.random, n.latency)
 	if n.random.IntN(200) == 0 {
 		takes *= 20
@@ -69,7 +74,7 @@ func (n *network) arrival(earliest time.Time, isReply bool) (at time.Time, lost 
 		lost = true
 	}
 	at = time.Now().Add(takes)
-	for _, later := range []time.Time{earliest, n.still} {
+	for _, later := range []time.Time{earliest, n.still, deaf} {
 		if at.Before(later) {
 			at = later.Add(time.Nanosecond)
 		}
@@ -99,6 +104,13 @@ func (n *network) stand(d time.Duration) {
 	n.still = time.Now().Add(d)
 }
 
+// deafen keeps what is published from arriving for a while.
+func (n *network) deafen(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.deaf = time.Now().Add(d)
+}
+
 // lose loses so many replies.
 func (n *network) lose(replies int) {
 	n.mu.Lock()
@@ -120,6 +132,7 @@ type wire struct {
 	net          *network
 	near, server net.Conn
 	inUse        atomic.Bool // the client has sent more than its greeting
+	subscribed   atomic.Bool // what comes are messages
 }
 
 type message struct {
@@ -142,10 +155,13 @@ func (w *wire) carry(from, to net.Conn, isReply bool) {
 		n, err := from.Read(buffer)
 		if n > 0 {
 			m := message{bytes: append([]byte(nil), buffer[:n]...)}
+			if !isReply && bytes.Contains(m.bytes, []byte("subscribe")) {
+				w.subscribed.Store(true)
+			}
 			if w.greets(m.bytes, isReply) {
 				m.at = time.Now()
 			} else {
-				m.at, m.lost = w.net.arrival(last, isReply)
+				m.at, m.lost = w.net.arrival(last, isReply, isReply && w.subscribed.Load())
 			}
 			last = m.at
 			w.net.record.add(m, isReply)

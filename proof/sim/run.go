@@ -19,12 +19,14 @@ const (
 	redisTimeout = 200 * time.Millisecond
 	leaseTTL     = 2 * time.Second
 	localTTL     = 8 * time.Second
+	maxLag       = time.Second // of local tiers, as by default
 	shortTTL     = 500 * time.Millisecond
 	longestLoad  = 60 * time.Millisecond
-	longestStop  = 3 * time.Second  // of an instance that stands still
-	longestCall  = 30 * time.Second // of all that wait for each other
-	workers      = 2                // of an instance
-	operations   = 4                // of a worker
+	longestPause = 200 * time.Millisecond // of a worker, between two operations
+	longestStop  = 3 * time.Second        // of an instance that stands still
+	longestCall  = 30 * time.Second       // of all that wait for each other
+	workers      = 2                      // of an instance
+	operations   = 4                      // of a worker
 )
 
 // Result is what came of a run.
@@ -39,11 +41,16 @@ type plan struct {
 	local     bool
 	faults    bool
 	latency   time.Duration
-	together  bool // Gets that miss share loads: CacheConfig.Batch
-	patient   bool // values are soon stale: StaleFor and Patience
-	shadow    bool // Config.Shadow, and a cache that at times serves only some keys
-	narrow    bool // one load at a time: MaxLoads
-	late      bool // calls load beside a Redis that is soon too slow for them: HedgeAfter
+	together  bool          // Gets that miss share loads: CacheConfig.Batch
+	patient   bool          // values are soon stale: StaleFor and Patience
+	shadow    bool          // Config.Shadow, and a cache that at times serves only some keys
+	narrow    bool          // one load at a time: MaxLoads
+	late      bool          // calls load beside a Redis that is soon too slow for them: HedgeAfter
+	slow      bool          // workers pause for so long that what a tier has outlives MaxLag
+	maxLag    time.Duration // of local tiers
+
+	pause      time.Duration // of a worker between two operations, and about of those who make things go wrong, at most
+	operations int           // of a worker
 }
 
 // slowMessage makes a Redis slow beside loads.
@@ -53,12 +60,16 @@ func planOf(seed uint64) (plan, *rand.Rand) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	p := plan{
 		instances: 2 + random.IntN(2), local: random.IntN(2) == 0, faults: random.IntN(4) > 0,
-		latency: []time.Duration{100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond}[random.IntN(3)],
+		latency: []time.Duration{100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond}[random.IntN(3)], maxLag: maxLag,
 	}
 	p.together, p.patient, p.shadow = random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0
 	p.narrow = random.IntN(2) == 0
 	if p.late = random.IntN(3) == 0; p.late {
 		p.latency = slowMessage
+	}
+	p.pause, p.operations = longestPause, operations
+	if p.slow = p.local && random.IntN(2) == 0; p.slow {
+		p.pause, p.operations = 2*maxLag, 2*operations
 	}
 	return p, random
 }
@@ -68,10 +79,10 @@ func (p plan) lag() time.Duration {
 	switch {
 	case !p.local:
 		return 0
-	case p.faults:
+	case p.patient: // stale, while Redis does not answer
 		return localTTL
 	}
-	return 2 * time.Second // a message, and the slowest of them
+	return maxLag
 }
 
 // Run runs the fleet that the seed draws, with cacheguard.
@@ -85,8 +96,8 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 		p, random := planOf(seed)
 		w := &world{plan: p, truth: newTruth(rows), redis: miniredis.NewMiniRedis(), record: newRecord()}
 		w.redis.ClockTTL(true)
-		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t, narrow %t, late %t",
-			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow, p.narrow, p.late)
+		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t, narrow %t, late %t, slow %t",
+			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow, p.narrow, p.late, p.slow)
 		for i := range p.instances {
 			w.add(t, i, random.Uint64(), open)
 		}
@@ -135,6 +146,10 @@ func (w *world) play(random *rand.Rand) {
 		for n := range workers { // owner: play; they end with their operations; joined below
 			worker := &worker{world: w, in: in, random: rand.New(rand.NewPCG(random.Uint64(), uint64(n)))}
 			working.Go(func() { worker.work(ctx) })
+		}
+		if w.plan.slow { // the same; it ends with over
+			looker := &worker{world: w, in: in, random: rand.New(rand.NewPCG(random.Uint64(), workers))}
+			harming.Go(func() { looker.look(ctx, over) })
 		}
 	}
 	if w.plan.faults {

@@ -113,3 +113,20 @@ func TestACacheByHandIsFoundWrong(t *testing.T) {
 	}
 	t.Error("nothing is wrong with it")
 }
+
+func TestATierWithoutEchoesIsFoundWrong(t *testing.T) {
+	for seed := range uint64(5000) {
+		if p, _ := planOf(seed); !p.slow || !p.faults || p.lag() != maxLag {
+			continue // that takes longer to find it
+		}
+		r := run(t, seed, func(rdb *redis.Client, p plan, name string, load load) (store, error) {
+			p.maxLag = -1
+			return openGuarded(rdb, p, name, load)
+		})
+		if len(r.Wrong) > 0 {
+			t.Logf("seed %d: %q", seed, r.Wrong)
+			return
+		}
+	}
+	t.Error("nothing is wrong with it")
+}

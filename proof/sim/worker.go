@@ -18,8 +18,8 @@ type worker struct {
 }
 
 func (w *worker) work(ctx context.Context) {
-	for range operations {
-		time.Sleep(rand64(w.random, 200*time.Millisecond))
+	for range w.world.plan.operations {
+		time.Sleep(rand64(w.random, w.world.plan.pause))
 		if w.dead() {
 			return
 		}
@@ -27,6 +27,18 @@ func (w *worker) work(ctx context.Context) {
 		w.operate(ctx)
 		if took := time.Since(began); took > longestCall {
 			w.world.truth.complain("a call on %s took %v", w.in.name, took)
+		}
+	}
+}
+
+// look reads again and again, so that a tier has something, and is asked for it.
+func (w *worker) look(ctx context.Context, over <-chan struct{}) {
+	for !w.dead() {
+		select {
+		case <-over:
+			return
+		case <-time.After(rand64(w.random, longestPause)):
+			w.read(ctx, w.random.IntN(rows))
 		}
 	}
 }

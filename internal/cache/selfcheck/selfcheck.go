@@ -28,6 +28,7 @@ type Checks struct {
 	Link     *send.Link
 	Epochs   *epoch.Epochs
 	Probes   *tier.Probes // of the local tier; nil: there is none
+	Echoes   bool         // the tier is only used where scripts may publish
 	Channels []string     // that it listens to
 
 	Notice        func(key string) string       // is the next message that local tiers are to forget the key
@@ -54,7 +55,7 @@ func (c *Checks) Run(ctx context.Context) (server string, err error) {
 
 func (c *Checks) run(ctx context.Context) error {
 	for _, check := range []func(context.Context) error{
-		c.rights, c.subscription, c.Messages, c.scripts, c.tagged, c.lock, c.invalidation,
+		c.rights, c.subscription, c.Messages, c.publishing, c.scripts, c.tagged, c.lock, c.invalidation,
 	} {
 		if err := check(ctx); err != nil {
 			return err
@@ -111,12 +112,26 @@ func (c *Checks) Messages(ctx context.Context) error {
 		case <-c.Life.Ending.Done():
 			return context.Cause(c.Life.Ending)
 		case <-ctx.Done():
-			return fmt.Errorf("a message did not arrive: %w", ctx.Err())
+			return fmt.Errorf("a message did not arrive, which Redis took; the subscription hangs: %w", ctx.Err())
 		}
 		if err := c.subscription(ctx); err != nil {
 			return fmt.Errorf("a message did not arrive: %w", err)
 		}
 	}
+}
+
+// publishing has a script publish a message: what the user may do, a script may not on every server.
+func (c *Checks) publishing(ctx context.Context) error {
+	if !c.Echoes {
+		return nil // each process publishes by itself what is refused
+	}
+	_, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, c.Inbox.Question(c.Keys.ValueKey(acl.Name())).Run(ctx, c.Redis).Err()
+	}, nil)
+	if _, refused := script.Answer(err); refused {
+		return fmt.Errorf("the local tier is not used unless Local.MaxLag is -1, as scripts may not PUBLISH on this server: %w", err)
+	}
+	return err
 }
 
 func (c *Checks) publish(ctx context.Context, frame string) error {

@@ -1,6 +1,9 @@
 package tier
 
-import "github.com/cacheguard/go/internal/redis/wake"
+import (
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/wake"
+)
 
 // Local is the tier of a Guard, with its subscription to notices. The methods of a nil Local do nothing; its methods of
 // Tier need one.
@@ -10,16 +13,24 @@ type Local struct {
 
 	inbox    *wake.Inbox
 	listener *wake.Listener
+	echoes   *wake.Echoes // nil: none are needed
+	leave    func()       // gives up the echoes
 }
 
 // Open makes a tier that hears notices through the inbox. Dropped is called when it has to drop everything, with how
 // many entries it has.
-func Open(limits Limits, inbox *wake.Inbox, n *Notices, dropped func(entries int)) (*Local, error) {
-	t, err := New(limits, inbox.Live)
-	if err != nil {
+func Open(limits Limits, inbox *wake.Inbox, n *Notices, parts Parts, dropped func(entries int)) (*Local, error) {
+	l := &Local{inbox: inbox, leave: func() {}}
+	var err error
+	if limits.MaxLag > 0 {
+		l.echoes, l.leave = inbox.Echoes(len(n.parts), &wake.Asker{Every: limits.MaxLag / 2, Ask: parts.AskEcho})
+		limits.Echo = func(key string) *wake.Echo { return l.echoes.Of(parts.PartOf(key)) }
+	}
+	if l.Tier, err = New(limits, inbox.Live); err != nil {
+		l.leave()
 		return nil, err
 	}
-	l := &Local{Tier: t, inbox: inbox}
+	t := l.Tier
 	l.listener = &wake.Listener{
 		Heard: func(payload string) {
 			if notice, ok := t.Hear(payload, n.Own); ok {
@@ -35,13 +46,26 @@ func Open(limits Limits, inbox *wake.Inbox, n *Notices, dropped func(entries int
 	return l, nil
 }
 
+// Parts are the parts of the keyspace, which fail one by one.
+type Parts interface {
+	PartOf(key string) int
+	AskEcho(part int, echo func(key string) *script.Call) // see wake.Asker
+}
+
 // Close ends the subscription and the tier.
 func (l *Local) Close() {
 	if l != nil {
 		l.listener.Stop()
+		l.leave()
 		l.Tier.Close()
 	}
 }
+
+// NeedsEchoes reports whether the tier is only used where scripts may publish.
+func (l *Local) NeedsEchoes() bool { return l != nil && l.echoes != nil }
+
+// Deaf reports whether echoes are asked for, and do not come back.
+func (l *Local) Deaf() bool { return l.NeedsEchoes() && l.echoes.Missing(l.maxLag) }
 
 // Mark is called before a key is read; see the type Mark.
 func (l *Local) Mark(key string) Mark {

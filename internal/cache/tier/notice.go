@@ -58,15 +58,19 @@ type Notices struct {
 	Channel string // on which they are published
 	Begin   func() // runs Repeat in the background, when there is something to repeat; nil: nobody does
 
+	Changed func(refused string) // the channel on which notices begin to be refused; empty: they are no more
+
 	id string
 
 	mu      sync.Mutex
 	parts   []numbers
 	gathers bool // Repeat was begun, and gathers
+
+	repeating int // how many were begun, and have not ended
 }
 
-// numbers are the numbers of a part: the last one, and the last one that Repeat has gathered.
-type numbers struct{ last, gathered uint64 }
+// numbers are the numbers of a part: the last one, the last one that Repeat has gathered, and the first one that was refused; 0: none is.
+type numbers struct{ last, gathered, refused uint64 }
 
 // NewNotices begins the numbers of a process, under an id that no other process has.
 func NewNotices(channel string, parts int) *Notices {
@@ -89,7 +93,10 @@ func (n *Notices) number(part int) uint64 {
 	n.mu.Lock()
 	n.parts[part].last++
 	last, begin := n.parts[part].last, !n.gathers && n.Begin != nil
-	n.gathers = n.gathers || begin
+	if begin {
+		n.gathers = true
+		n.repeating++
+	}
 	n.mu.Unlock()
 	if begin {
 		n.Begin()

@@ -1,6 +1,7 @@
 package tier
 
 import (
+	"strconv"
 	"testing"
 	"time"
 )
@@ -41,4 +42,31 @@ func TestWhatIsVoidIsNotServedByAGetThatSeesNoticesArriveAgain(t *testing.T) {
 		return true
 	}
 	expect(t, tier.Get("k"), nil)
+}
+
+// A Get may have the item in its hands when the notice comes, and be asked whether notices arrive after that.
+func TestWhatIsForgottenIsNotServedByAGetThatHasFoundItBefore(t *testing.T) {
+	t.Parallel()
+	for name, drop := range map[string]func(*Tier){
+		"forgotten":              func(tier *Tier) { tier.Forget("k") },
+		"replaced and forgotten": func(tier *Tier) { tier.set("k", "new"); tier.Forget("k") },
+		"evicted and forgotten": func(tier *Tier) {
+			for i := range 1000 {
+				tier.set(strconv.Itoa(i), "v")
+			}
+			tier.Forget("k")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tier, _ := newTier(t, entries(10))
+			tier.set("k", "old")
+			tier.live = func() bool {
+				tier.live = func() bool { return true }
+				drop(tier)
+				return true
+			}
+			expect(t, tier.Get("k"), nil)
+		})
+	}
 }

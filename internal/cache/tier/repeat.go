@@ -10,7 +10,8 @@ import (
 )
 
 // A notice can get lost without a broken connection, as between two nodes of a cluster. If it was its source's last, no gap shows. So each
-// source repeats its last number twice. In between, a node that stood still may have come back.
+// source repeats its last number twice. In between, a node that stood still may have come back. A number that Redis refuses is repeated until
+// it does not: the notice itself was not published either.
 const (
 	gathering   = 500 * time.Millisecond // of the numbers that are repeated together
 	firstRepeat = time.Second            // after that
@@ -53,22 +54,68 @@ func IsRepetition(payload string) bool {
 	return ok
 }
 
-// Repeat gathers the numbers of notices for a moment, and publishes them twice, after about 1 and 4 seconds, unless ctx ends.
-func (n *Notices) Repeat(ctx context.Context, publish func(part int, message string)) {
-	if !lifecycle.Sleep(ctx, gathering) {
-		return
-	}
-	all := n.gathered()
-	for _, wait := range []time.Duration{firstRepeat, lastRepeat} {
-		if !lifecycle.Sleep(ctx, wait) {
-			return
-		}
-		for part, r := range all {
-			if r.last > 0 {
-				publish(part, r.String())
+// Repeat gathers the numbers of notices for a moment, and publishes them twice, after about 1 and 4 seconds, and again if they are refused,
+// unless ctx ends.
+func (n *Notices) Repeat(ctx context.Context, publish func(part int, message string) (refused bool)) {
+	for again := true; again && lifecycle.Sleep(ctx, gathering); again = n.again() {
+		all := n.gathered()
+		for _, wait := range []time.Duration{firstRepeat, lastRepeat} {
+			if !lifecycle.Sleep(ctx, wait) {
+				return
+			}
+			for part, r := range all {
+				if r.last > 0 {
+					n.said(part, r, publish(part, r.String()))
+				}
 			}
 		}
 	}
+}
+
+// said notes whether a repetition was refused.
+func (n *Notices) said(part int, r repetition, refused bool) {
+	n.mu.Lock()
+	p, changed := &n.parts[part], ""
+	switch was := p.refused; {
+	case refused && (was == 0 || r.first < was):
+		p.refused, changed = r.first, n.Channel
+	case refused || was == 0 || r.first > was:
+		n.mu.Unlock()
+		return
+	default:
+		p.refused = 0
+	}
+	n.mu.Unlock()
+	if n.Changed != nil {
+		n.Changed(changed)
+	}
+}
+
+// again has what was refused gathered again, and reports whether the caller is to do it, as nobody else will.
+func (n *Notices) again() (mine bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range n.parts {
+		if p := &n.parts[i]; p.refused > 0 {
+			p.gathered, mine = min(p.gathered, p.refused-1), n.repeating == 1
+		}
+	}
+	if !mine {
+		n.repeating--
+	}
+	return mine
+}
+
+// Refused is how many notices Redis has neither published nor let this process repeat.
+func (n *Notices) Refused() (refused int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range n.parts {
+		if p := &n.parts[i]; p.refused > 0 {
+			refused += int(p.last - p.refused + 1)
+		}
+	}
+	return refused
 }
 
 // gathered returns, for each part, the numbers that were made since it was called last.

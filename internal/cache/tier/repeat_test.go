@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,11 @@ import (
 
 // repeats makes the notices of a process with two parts, and collects what it repeats.
 func repeats(t *testing.T) (n *Notices, said func() []string) {
+	return repeatsUnless(t, new(atomic.Bool))
+}
+
+// repeatsUnless is repeats while Redis refuses what it says.
+func repeatsUnless(t *testing.T, mute *atomic.Bool) (n *Notices, said func() []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -20,10 +26,11 @@ func repeats(t *testing.T) (n *Notices, said func() []string) {
 	n = NewNotices("channel", 2)
 	n.id = "me"
 	n.Begin = func() {
-		go n.Repeat(ctx, func(part int, message string) { // owner: the test; stop: its end; joined by the bubble
+		go n.Repeat(ctx, func(part int, message string) (refused bool) { // owner: the test; stop: its end; joined by the bubble
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, fmt.Sprint(part, ": ", message))
+			return mute.Load()
 		})
 	}
 	return n, func() []string {
@@ -57,6 +64,36 @@ func TestASourceSaysItsLastNumberAgainAfterAboutOneAndFourSeconds(t *testing.T) 
 		time.Sleep(time.Minute)
 		if want := []string{"0: me/0 1= 1", "1: me/1 3= 3", "1: me/1 3= 3"}; !slices.Equal((said())[3:], want) {
 			t.Fatalf("then said %q, want %q", (said())[3:], want)
+		}
+	})
+}
+
+func TestANumberThatIsRefusedIsRepeatedUntilItIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mute atomic.Bool
+		n, said := repeatsUnless(t, &mute)
+		var told []string
+		n.Changed = func(refused string) { told = append(told, refused) }
+		mute.Store(true)
+		n.Next(1, "k")
+		time.Sleep(gathering + time.Millisecond)
+		n.Next(1, "k") // gathered by another Repeat, which is refused, too
+		time.Sleep(time.Minute)
+		if n := n.Refused(); n != 2 {
+			t.Errorf("%d are refused, want 2", n)
+		}
+		if all := said(); all[len(all)-1] != "1: me/1 2= 1" || len(all) > 40 {
+			t.Errorf("said %q; want both numbers in the end, now and then", all)
+		}
+		mute.Store(false)
+		time.Sleep(time.Minute)
+		if n := n.Refused(); n != 0 || !slices.Equal(told, []string{"channel", ""}) {
+			t.Errorf("%d are refused, told %q", n, told)
+		}
+		before := len(said())
+		time.Sleep(time.Minute)
+		if after := len(said()); after != before {
+			t.Errorf("still said %q", said()[before:])
 		}
 	})
 }

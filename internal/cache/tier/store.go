@@ -30,6 +30,9 @@ func newStore(l Limits, evicted func()) (store, error) {
 	options := &otter.Options[string, *Item]{
 		MaximumSize: l.MaxEntries,
 		Executor:    func(f func()) { f() }, // no goroutines of its own
+		OnAtomicDeletion: func(e otter.DeletionEvent[string, *Item]) {
+			e.Value.gone.Store(true) // a Get may have it in its hands
+		},
 		OnDeletion: func(e otter.DeletionEvent[string, *Item]) {
 			if e.WasEvicted() {
 				evicted()

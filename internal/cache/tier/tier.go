@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/hottest"
+	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/clock"
 )
 
@@ -18,12 +19,16 @@ type Limits struct {
 	MaxEntries int
 	TTL        time.Duration
 	HotKeys    int // keep only that many keys, those most asked for; 0: any
+	MaxLag     time.Duration
+	Echo       func(key string) *wake.Echo // which must be younger than MaxLag; nil: none has to
 	Clock      clock.Clock
 }
 
 // Tier keeps values. It is safe for concurrent use.
 type Tier struct {
 	ttl        time.Duration
+	maxLag     time.Duration
+	echo       func(key string) *wake.Echo // nil: there is none
 	clock      clock.Clock
 	cache      store
 	hot        *hottest.Ranking // nil: every key is kept
@@ -36,15 +41,17 @@ type Tier struct {
 	evictions  atomic.Uint64          // for want of room
 }
 
-// Item is a value that is kept. It does not change.
+// Item is a value that is kept. It does not change, but for its end.
 type Item struct {
-	last  time.Duration // since base: served at all
-	ends  time.Duration // since base: its TTL
+	last  time.Duration // by Clock.Mono: served at all
+	ends  time.Duration // by Clock.Mono: its TTL
 	bytes int
 
 	// The fields that a Get looks at are together, and the value may follow: each line of memory that is not in the processor's cache counts.
 	generation uint64
-	until      time.Duration // since base: served as fresh
+	until      time.Duration // by Clock.Mono: served as fresh
+	echo       *wake.Echo    // of its part of the keyspace; nil: none is needed
+	gone       atomic.Bool   // it is in the tier no more
 	under      []NameMark
 	Value      any  // nil: remembered absence
 	Named      bool // it is of a named cache; set before Keep
@@ -74,14 +81,11 @@ func (t *Tier) ForgetMany(name string) {
 }
 
 // Past is for how long the item's TTL has been over.
-func (t *Tier) Past(i *Item) time.Duration { return max(t.clock.Since(base)-i.ends, 0) }
-
-// base makes monotonic time fit into an integer.
-var base = time.Now()
+func (t *Tier) Past(i *Item) time.Duration { return max(t.clock.Mono()-i.ends, 0) }
 
 // New returns an empty tier. Live says whether notices arrive; it is called for every Get.
 func New(l Limits, live func() bool) (*Tier, error) {
-	t := &Tier{ttl: l.TTL, clock: l.Clock, live: live, seed: maphash.MakeSeed()}
+	t := &Tier{ttl: l.TTL, maxLag: l.MaxLag, echo: l.Echo, clock: l.Clock, live: live, seed: maphash.MakeSeed()}
 	var err error
 	t.cache, err = newStore(l, func() { t.evictions.Add(1) })
 	if err != nil {
@@ -122,19 +126,33 @@ func (t *Tier) Has(key string) bool {
 	return found && t.serves(i)
 }
 
-// serves reports whether the item may be served as fresh. It looks at the generation last: what is void is void before notices
-// arrive again.
+// serves reports whether the item may be served as fresh. What notices do is looked at last: it was done before notices arrive again, and
+// before the echo that follows them.
 func (t *Tier) serves(i *Item) bool {
-	return t.clock.Since(base) < i.until && t.live() && !t.feed.waiting() && i.generation == t.generation.Load() && i.standing()
+	now := clock.Mono()
+	return t.clock.MonoAt(now) < i.until && t.informed(i.echo, now) &&
+		i.generation == t.generation.Load() && !i.gone.Load() && i.standing()
 }
 
-// IsInformed reports whether no notice is known to be missing.
-func (t *Tier) IsInformed() bool { return t.live() && !t.feed.waiting() }
+// informed reports whether notices are known to arrive, and none to be missing.
+func (t *Tier) informed(echo *wake.Echo, now time.Duration) bool {
+	return t.live() && !t.feed.waiting() && (echo == nil || echo.IsYoung(now, t.maxLag))
+}
+
+// IsInformed reports whether no notice of the key can be missing that is older than MaxLag.
+func (t *Tier) IsInformed(key string) bool { return t.informed(t.echoOf(key), clock.Mono()) }
+
+func (t *Tier) echoOf(key string) *wake.Echo {
+	if t.echo == nil {
+		return nil
+	}
+	return t.echo(key)
+}
 
 // GetAnyway returns what is kept for the key and not too old, though notices may be missing; nil if there is nothing.
 func (t *Tier) GetAnyway(key string) *Item {
 	i, found := t.cache.GetIfPresent(key)
-	if !found || i.generation != t.generation.Load() || t.clock.Since(base) >= i.last || !i.standing() {
+	if !found || i.generation != t.generation.Load() || t.clock.Mono() >= i.last || !i.standing() {
 		return nil
 	}
 	return i
@@ -150,7 +168,7 @@ type Mark struct {
 // Mark is called before a key is read, for Keep.
 func (t *Tier) Mark(key string) Mark {
 	return Mark{
-		live: t.live(), at: t.clock.Since(base), generation: t.generation.Load(), epoch: t.stripe(key).Load(),
+		live: t.live(), at: t.clock.Mono(), generation: t.generation.Load(), epoch: t.stripe(key).Load(),
 	}
 }
 
@@ -161,10 +179,8 @@ func (t *Tier) Keep(key string, m Mark, i *Item, value any, size int, fresh, usa
 	if !m.live || t.hot != nil && !t.hot.Has(key) {
 		return
 	}
-	*i = Item{
-		Value: value, Named: i.Named, bytes: size, generation: m.generation, under: under,
-		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl), ends: m.at + fresh,
-	}
+	i.Value, i.bytes, i.generation, i.under, i.echo = value, size, m.generation, under, t.echoOf(key)
+	i.until, i.last, i.ends = m.at+min(fresh, t.ttl), m.at+min(max(fresh, usable), t.ttl), m.at+fresh
 	epoch := t.stripe(key)
 	t.cache.keep(key, i, func() bool { return epoch.Load() == m.epoch })
 }

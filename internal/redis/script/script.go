@@ -31,8 +31,9 @@ type Script struct {
 	command  any // which takes the keys and arguments; nil: it is a script
 }
 
-// New makes a Script from its source.
+// New makes a Script from its source, which may call publish(channel, message): if Redis refuses that, the process publishes.
 func New(src string) *Script {
+	src = withPublish(src)
 	sum := sha1.Sum([]byte(src)) //nolint:gosec // see the import
 	sha := hex.EncodeToString(sum[:])
 	return &Script{src: src, sha: sha, hash: sha}
@@ -56,7 +57,7 @@ type Call struct {
 	Args   []any
 }
 
-// Run runs the call: one round trip, two when the server does not know the script.
+// Run runs the call: one round trip, one more when the server does not know the script, and one when it refuses a message.
 func (c *Call) Run(ctx context.Context, rdb Processor) *redis.Cmd {
 	cmd := c.bySHA(ctx)
 	err := rdb.Process(ctx, cmd)
@@ -64,10 +65,13 @@ func (c *Call) Run(ctx context.Context, rdb Processor) *redis.Cmd {
 		cmd = c.bySource(ctx)
 		_ = rdb.Process(ctx, cmd) // the command keeps its error
 	}
+	for _, p := range unpublished(ctx, cmd) {
+		_ = rdb.Process(ctx, p) // waiters have timers
+	}
 	return cmd
 }
 
-// RunAll runs the calls in one pipeline, and again by source those whose script the server does not know. The
+// RunAll runs the calls in one pipeline, again by source those whose script the server does not know, and publishes what was refused. The
 // commands keep their own results and errors, in the order of the calls.
 func RunAll(ctx context.Context, rdb Pipeliner, calls []*Call) []*redis.Cmd {
 	cmds := make([]*redis.Cmd, len(calls))
@@ -87,6 +91,7 @@ func RunAll(ctx context.Context, rdb Pipeliner, calls []*Call) []*redis.Cmd {
 	if pipe.Len() > 0 {
 		_, _ = pipe.Exec(ctx) // each command keeps its error
 	}
+	PublishAll(ctx, pipe, cmds...)
 	return cmds
 }
 

@@ -82,6 +82,7 @@ func (l *lane) withTail(ctx context.Context, calls []*script.Call, bySource bool
 	wait := redis.NewCmd(ctx, "wait", l.replicas, script.Millis(patience(node, l.link.timeout)))
 	_ = tail.Process(ctx, wait) // as above
 	_, unsent := tail.Exec(ctx)
+	script.PublishAll(ctx, tail, cmds...)
 
 	have, err := wait.Int()
 	switch {

@@ -28,7 +28,7 @@ type hub struct {
 	ctx     context.Context //nolint:containedctx // the life of the goroutines, ended by stop
 
 	live        atomic.Bool  // every node's subscription is confirmed
-	lastWaiting atomic.Int64 // when messages were last relied on, in nanoseconds since base
+	lastWaiting atomic.Int64 // when messages were last relied on, by clock.Mono
 
 	mu        sync.Mutex
 	waiters   map[string]*Waiter // by key; the last that came, which knows those before it
@@ -38,6 +38,7 @@ type hub struct {
 	version   int                    // of the set of channels; grows
 	links     map[Redis]*link        // the goroutine of run alone adds and removes
 	observers map[*observer]struct{}
+	echoes    map[string]*Echoes // by channel of their inbox
 
 	telling sync.Mutex // one observer at a time hears one thing at a time
 	told    bool       // guarded by telling
@@ -52,6 +53,7 @@ func newHub(rdb Redis) *hub {
 		inboxes:   make(map[string]int),
 		listeners: make(map[string][]*Listener),
 		links:     make(map[Redis]*link),
+		echoes:    make(map[string]*Echoes),
 	}
 	in.lastWaiting.Store(-int64(busyFor))
 	in.ctx, in.stop = context.WithCancel(context.Background())
@@ -65,7 +67,9 @@ func (in *hub) begin() {
 
 func (in *hub) close() {
 	in.start.Do(func() {}) // never started: now it never will be
-	in.stop()
+	in.mu.Lock()
+	in.stop() // Echo.use starts nothing from now on
+	in.mu.Unlock()
 	in.running.Wait()
 }
 
@@ -131,6 +135,9 @@ func (in *hub) changedLocked() {
 		in.missedLocked()
 	}
 	in.live.Store(live)
+	if live {
+		in.newsLocked()
+	}
 	in.askAgainLocked()
 }
 
@@ -157,8 +164,12 @@ func (in *hub) dispatch(channel, payload string) {
 		return
 	}
 	key, body, ok := parseFrame(payload)
-	if !ok || key == "" {
-		return // a probe, or nothing of ours
+	switch {
+	case !ok:
+		return // nothing of ours
+	case key == "":
+		in.echoed(channel, body)
+		return
 	}
 	for _, notice := range in.offer(key, body) {
 		(*notice)(body)

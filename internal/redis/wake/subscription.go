@@ -11,6 +11,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/clock"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -33,7 +34,7 @@ type link struct {
 	stop context.CancelFunc
 
 	confirmed atomic.Bool
-	heard     atomic.Int64  // when anything last came in, in nanoseconds since base
+	heard     atomic.Int64  // when anything last came in, by clock.Mono
 	hearing   chan struct{} // signalled when heard changes; size 1
 
 	mu  sync.Mutex
@@ -42,11 +43,6 @@ type link struct {
 
 // errSilent is why a subscription is replaced that does not bring what is published.
 var errSilent = errors.New("messages that were published did not arrive")
-
-// base makes monotonic time fit into an integer.
-var base = time.Now()
-
-func sinceBase() time.Duration { return time.Since(base) }
 
 func newLink(in *hub, node Redis) *link {
 	l := &link{in: in, node: node, hearing: make(chan struct{}, 1)}
@@ -115,7 +111,7 @@ func (l *link) serve() (stood bool, why error) {
 }
 
 func (l *link) hear() {
-	l.heard.Store(int64(sinceBase()))
+	l.heard.Store(int64(clock.Mono()))
 	select {
 	case l.hearing <- struct{}{}:
 	default: // told already
@@ -163,11 +159,11 @@ func (l *link) renew() {
 }
 
 func (l *link) silence() time.Duration {
-	return sinceBase() - time.Duration(l.heard.Load())
+	return clock.Mono() - time.Duration(l.heard.Load())
 }
 
 func (l *link) patience() time.Duration {
-	if l.in.listening() || sinceBase()-time.Duration(l.in.lastWaiting.Load()) < busyFor {
+	if l.in.listening() || clock.Mono()-time.Duration(l.in.lastWaiting.Load()) < busyFor {
 		return busySilence
 	}
 	return idleSilence

@@ -1,5 +1,7 @@
 package wake
 
+import "github.com/cacheguard/go/internal/run/clock"
+
 // Message is what a waiter finds.
 type Message struct {
 	Body     string // what the script that freed the key published
@@ -74,7 +76,7 @@ func (in *hub) Notify(key string, f func(body string)) (stop func()) {
 
 // Waiting says that messages are being relied on now, so that the subscription is watched closely for a while.
 func (w *Waiter) Waiting() {
-	w.in.lastWaiting.Store(int64(sinceBase()))
+	w.in.lastWaiting.Store(int64(clock.Mono()))
 }
 
 // offer leaves the message, or word to ask again where there is one already. Offers are made under the inbox's mutex.

@@ -20,6 +20,23 @@ func (c Clock) Now() time.Time {
 	return c.manual.Now()
 }
 
+// base makes monotonic time fit into an integer.
+var base = time.Now()
+
+// Mono is the machine's monotonic time, since some moment in the past.
+func Mono() time.Duration { return time.Since(base) }
+
+// MonoAt is the clock's time, since the same moment, when Mono says that of the machine's.
+func (c Clock) MonoAt(machine time.Duration) time.Duration {
+	if c.manual == nil {
+		return machine
+	}
+	return c.manual.Now().Sub(base)
+}
+
+// Mono is the clock's time, since the same moment.
+func (c Clock) Mono() time.Duration { return c.Since(base) }
+
 // Since is the time since t.
 func (c Clock) Since(t time.Time) time.Duration {
 	if c.manual == nil {

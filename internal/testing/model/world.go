@@ -23,7 +23,7 @@ const history = 25 // steps told when a run goes wrong
 // Modelled replaces what would not be replayable in a script: the clock, and messages to an inbox.
 func Modelled(source string) string {
 	source = strings.ReplaceAll(source, `redis.call('TIME')`, `redis.call('HMGET', KEYS[1] .. ':clock', 's', 'us')`)
-	return strings.ReplaceAll(source, `redis.pcall('PUBLISH', inbox,`, `redis.call('RPUSH', inbox,`)
+	return strings.ReplaceAll(source, `publish(inbox,`, `redis.call('RPUSH', inbox,`)
 }
 
 // World is one run of a model. Times are in ms; Mono passes, and the server's clock is Mono plus a skew.

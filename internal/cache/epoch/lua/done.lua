@@ -7,5 +7,5 @@ for i = 1, names do
   redis.pcall('ZREM', KEYS[names + i], KEYS[1] .. ' ' .. ARGV[3])
 end
 local removed = redis.call('DEL', unpack(KEYS, 1, names))
-redis.pcall('PUBLISH', ARGV[1], ARGV[2]) -- a user that may not publish must still be able to invalidate
+publish(ARGV[1], ARGV[2])
 return removed

@@ -44,6 +44,6 @@ for i = 1, names do
   end
 end
 if ARGV[4] then
-  redis.pcall('PUBLISH', ARGV[4], ARGV[5])
+  publish(ARGV[4], ARGV[5])
 end
 return 1

@@ -60,5 +60,5 @@ if redis.call('EXISTS', unpack(leases)) > 0 then
     end
   end
 end
-redis.pcall('PUBLISH', ARGV[4], ARGV[5])
+publish(ARGV[4], ARGV[5])
 return 1

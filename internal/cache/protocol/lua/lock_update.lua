@@ -13,7 +13,7 @@ if fence then
   redis.call('HSET', KEYS[7], 'writer:' .. token, string.format('%.0f %s', now + ARGV[9], ARGV[9]), 'holder:' .. token, now .. ' ' .. ARGV[12])
   redis.call('PEXPIRE', KEYS[7], ARGV[9])
   redis.call('DEL', unpack(KEYS, 14, 18))
-  redis.pcall('PUBLISH', ARGV[10], ARGV[11])
+  publish(ARGV[10], ARGV[11])
   if lasting ~= '0' then
     local lease = KEYS[8 + ARGV[13]]
     redis.call('HSET', lease, 'generation', token .. string.format('%.0f', fence))

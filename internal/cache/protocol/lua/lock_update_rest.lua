@@ -6,7 +6,7 @@ end
 if not fence then
   fence = acquire({unpack(KEYS, 1, 6)}, ARGV)
   if type(fence) ~= 'number' then
-    redis.pcall('PUBLISH', ARGV[10], ARGV[11]) -- local tiers would wait for the number of the notice
+    publish(ARGV[10], ARGV[11]) -- local tiers would wait for the number of the notice
     return fence
   end
 end

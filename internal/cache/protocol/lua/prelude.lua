@@ -51,7 +51,7 @@ end
 local function wake(key, inboxes, what, generation, more)
   local message = inboxes[1] and #key .. ':' .. key .. what .. generation .. (more or '')
   for _, inbox in ipairs(inboxes) do
-    redis.pcall('PUBLISH', inbox, message)
+    publish(inbox, message)
   end
 end
 
@@ -96,7 +96,7 @@ local function forget(channel, notice, kept)
     wake(lease[1], lease[3], 'g', lease[2])
   end
   if channel then
-    redis.pcall('PUBLISH', channel, notice) -- a user that may not publish must still be able to invalidate
+    publish(channel, notice)
   end
   return removed
 end

@@ -20,7 +20,7 @@ local function end_common(kept)
     table.remove(gone, 6 + kept)
   end
   redis.call('DEL', unpack(gone))
-  redis.pcall('PUBLISH', ARGV[5], ARGV[6])
+  publish(ARGV[5], ARGV[6])
   release_lone()
 end
 

@@ -128,7 +128,7 @@ end
 
 -- If the user may not publish, the lock is handed on all the same: waiters have timers too.
 local function wake(inbox, key, body)
-  redis.pcall('PUBLISH', inbox, #key .. ':' .. key .. body)
+  publish(inbox, #key .. ':' .. key .. body)
 end
 
 -- Removes the dead from the queue, and finds out whether anybody waits.

@@ -1,0 +1,204 @@
+package cacheguard
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+const lag = 200 * time.Millisecond
+
+// lagging is a reader with a tier, behind a proxy, and a writer, behind another.
+func lagging(t *testing.T, maxLag time.Duration, tweak func(*redis.Client) *redis.Client) (f *fleet, reader, writer *redistest.Proxy) {
+	t.Helper()
+	reader, writer = redistest.StartProxy(t, shared.Addr()), redistest.StartProxy(t, shared.Addr())
+	cfg := Config{RedisTimeout: bearing, Local: LocalConfig{MaxEntries: 100, TTL: time.Hour, MaxLag: maxLag}}
+	return newFleetOn(t, shared.Client(t), cfg, tweak(reader.Client(t)), tweak(writer.Client(t))), reader, writer
+}
+
+func as(rdb *redis.Client) *redis.Client { return rdb }
+
+func withoutPublish(rdb *redis.Client) *redis.Client { return redistest.WithoutPublish(rdb) }
+
+// oldest invalidates the key, and gets it for a while, at the reader whose tier has the old value. It returns how long after Invalidate had
+// returned the last Get began that got the old value.
+func (f *fleet) oldest(key string) (age time.Duration) {
+	f.t.Helper()
+	mustInvalidate(f.t, f.guards[1], key)
+	returned := time.Now()
+	for since := time.Duration(0); since < 4*lag; {
+		since = time.Since(returned)
+		if mustGet(f.t, f.guards[0], key, returns("new")) == "old" {
+			age = since
+		}
+	}
+	return age
+}
+
+func TestATierServesNothingThatWasInvalidatedLongerAgoThanMaxLag(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(f *fleet, reader, writer *redistest.Proxy){
+		"nothing happens":            func(*fleet, *redistest.Proxy, *redistest.Proxy) {},
+		"the subscription is cut":    func(_ *fleet, reader, _ *redistest.Proxy) { reader.Cut() },
+		"the subscription hangs":     func(_ *fleet, reader, _ *redistest.Proxy) { reader.BlackHoleSubscribers(true) },
+		"the reader's Redis is slow": func(_ *fleet, reader, _ *redistest.Proxy) { reader.Delay(lag) },
+		"the echo's script is forgotten": func(f *fleet, _, _ *redistest.Proxy) {
+			f.redis.ScriptFlush(context.Background())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, reader, writer := lagging(t, lag, as)
+			f.keptBy(0, "k", "old")
+			harm(f, reader, writer)
+			if age := f.oldest("k"); age > lag {
+				t.Errorf("an answer was %v old", age)
+			}
+		})
+	}
+}
+
+// What must not be there is found where there is no such limit.
+func TestWithoutMaxLagATierServesWhatWasInvalidatedAsLongAsASubscriptionHangs(t *testing.T) {
+	t.Parallel()
+	f, reader, _ := lagging(t, off, as)
+	f.keptBy(0, "k", "old")
+	reader.BlackHoleSubscribers(true)
+	expect.Equal(t, "old for longer than MaxLag would be", f.oldest("k") > lag, true)
+}
+
+// Here the process that invalidates dies after its script, which could not publish, and before it does that itself.
+func dyingWriter(f *fleet, writer *redistest.Proxy) {
+	channel := f.guards[0].notices.Channel
+	writer.On(func(args []string) bool { return args[0] == "publish" && args[1] == channel }, redistest.ReplyError("ERR it is dead"))
+}
+
+func TestATierIsNotUsedOnAServerWhoseScriptsMayNotPublish(t *testing.T) {
+	t.Parallel()
+	f, _, writer := lagging(t, lag, withoutPublish)
+	dyingWriter(f, writer)
+	mustGet(t, f.guards[0], "k", returns("old"))
+	for range 20 {
+		_, how, err := get(context.Background(), f.guards[0], "k", unwanted[string](t))
+		expect.Equal(t, "error", err, nil)
+		expect.Equal(t, "how", how, Hit)
+	}
+	expect.Equal(t, "age", f.oldest("k"), 0)
+}
+
+// An echo must travel the way of the notices: one that the process publishes itself comes back where no notice does.
+func TestAnEchoThatIsPublishedWithoutAScriptVouchesForWhatNeverArrives(t *testing.T) {
+	t.Parallel()
+	f, _, writer := lagging(t, lag, withoutPublish)
+	g := f.guards[0]
+	_, stop := g.inbox.Echoes(g.breakers.Len(), &wake.Asker{Every: lag / 4, Ask: func(_ int, echo func(string) *script.Call) {
+		plain := echo("k").Args
+		_ = g.rdb.(client).Publish(context.Background(), plain[0].(string), plain[1]) // what comes back is the answer
+	}})
+	t.Cleanup(stop)
+	dyingWriter(f, writer)
+	g.inbox.Start()
+	redistest.Await(t, "the tier has the value", func() bool {
+		_, how, err := get(context.Background(), g, "k", returns("old"))
+		return err == nil && how == Local
+	})
+	expect.Equal(t, "old for longer than MaxLag", f.oldest("k") > lag, true)
+}
+
+func TestOnAServerWhoseScriptsMayNotPublishTheProcessSendsNotices(t *testing.T) {
+	t.Parallel()
+	f, _, _ := lagging(t, off, withoutPublish) // nothing vouches for it, and it has to live with that
+	f.keptBy(0, "k", "old")
+	for name, invalidate := range map[string]func(g *Guard) error{
+		"a key": func(g *Guard) error { return g.Invalidate(context.Background(), "k") },
+		"all":   func(g *Guard) error { return g.InvalidateAll(context.Background()) },
+		"an update": func(g *Guard) error {
+			return g.Update(context.Background(), "k", func(context.Context) error { return nil })
+		},
+	} {
+		f.keptBy(0, "k", mustGet(t, f.guards[0], "k", returns("old")))
+		before := f.events.count(Loaded)
+		expect.Equal(t, name, invalidate(f.guards[1]), nil)
+		redistest.Await(t, name+" is heard of", func() bool {
+			mustGet(t, f.guards[0], "k", returns("new"))
+			return f.events.count(Loaded) > before
+		})
+	}
+}
+
+func TestOnAServerWhoseScriptsMayNotPublishWaitersAreWokenAllTheSame(t *testing.T) {
+	t.Parallel()
+	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: bearing, LeaseTTL: time.Hour, WaitTimeout: time.Hour},
+		withoutPublish(shared.Client(t)), withoutPublish(shared.Client(t))).listening()
+	began, end := make(chan struct{}), make(chan struct{})
+	leader := async(f.guards[0], "k", func(context.Context) (string, error) {
+		close(began)
+		<-end
+		return "v", nil
+	})
+	<-began
+	waiter := async(f.guards[1], "k", unwanted[string](t))
+	f.awaitRegistered("k", 1)
+	close(end)
+	want(t, leader, "v")
+	want(t, waiter, "v") // its timer is an hour away
+}
+
+func TestATierHasEchoesAfterTheGuardIsClosedThatAskedForThem(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	f := newFleetOn(t, rdb, Config{Local: LocalConfig{MaxEntries: 10}}, rdb, rdb)
+	for i := range f.guards {
+		f.keptBy(i, "k", "v")
+	}
+	_ = f.guards[0].Close() // always nil; the other one asks from now on
+	f.guards = f.guards[1:]
+	f.keptBy(0, "other", "v")
+}
+
+func TestSubscribedIsNotTrueWhereNoMessageArrivesThatTheTierNeeds(t *testing.T) {
+	t.Parallel()
+	f, reader, _ := lagging(t, lag, as)
+	g := f.guards[0]
+	used := func() bool { mustGet(t, g, "k", returns("v")); return g.Stats().Subscribed }
+	f.keptBy(0, "k", "v")
+	redistest.Await(t, "messages arrive", used)
+	reader.BlackHoleSubscribers(true)
+	redistest.Await(t, "none does", func() bool { return !used() })
+	reader.BlackHoleSubscribers(false)
+	redistest.Await(t, "messages arrive again", used)
+	f, _, _ = lagging(t, lag, withoutPublish)
+	g = f.guards[0]
+	redistest.Await(t, "no script's message arrives", func() bool { return !used() })
+}
+
+func TestSelfCheckNamesWhyATierIsNotUsedOrMessagesDoNotArrive(t *testing.T) {
+	t.Parallel()
+	f, _, _ := lagging(t, lag, withoutPublish)
+	namesCause(t, f.guards[0].SelfCheck(t.Context()), "scripts may not PUBLISH on this server: ERR Script attempted")
+	f, _, _ = lagging(t, off, withoutPublish)
+	expect.Equal(t, "a tier that may be old", f.guards[0].SelfCheck(t.Context()), nil)
+	f, reader, _ := lagging(t, lag, as)
+	f.listening()
+	reader.BlackHoleSubscribers(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	namesCause(t, f.guards[0].checks().Messages(ctx), "a message did not arrive", "subscri") // it hangs, or has been replaced by one that does
+}
+
+func namesCause(t *testing.T, err error, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("error %v; want it to say %q", err, w)
+		}
+	}
+}
