@@ -81,7 +81,7 @@ func guardOf(g *guard) guardState {
 	one := guardState{
 		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs,
 		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Pending: stats.Pending,
-		Breakers: stats.Breakers, Open: stats.BreakersOpen, SlowParts: stats.SlowParts, Hedged: stats.Hedged,
+		Breakers: stats.Breakers, Open: stats.BreakersOpen, SlowParts: stats.SlowParts, Hedged: stats.Hedged, Replaced: stats.Replaced, NotReplaced: stats.NotReplaced,
 		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(),
 		Warming: stats.Warming, Refreshes: stats.FailedRefreshes, Altered: stats.Altered, Shadow: shadowOf(&stats.Shadowed),
 		Local: stats.LocalEntries, LocalBytes: stats.LocalBytes, Evictions: stats.LocalEvictions,

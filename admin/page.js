@@ -215,6 +215,7 @@
       for (const h of g.hot) hot.push([h.cut ? h.key + '…' : look(h.key, i), g.prefix, number(h.rate)]);
       limits.push(g.prefix + ': ' + g.loading + (g.max_loads ? ' of ' + g.max_loads : '') + ' loads run, ' + g.queued + ' wait for their turn, ' + g.waiting + ' calls wait' +
         (g.breakers_open ? '; ' + g.breakers_open + ' of ' + g.breakers + ' circuit breakers are open' : '') +
+        (g.replaced || g.notReplaced ? '; writes replaced ' + number(g.replaced) + ' values, and removed ' + number(g.notReplaced) + ' instead' : '') +
         (g.hedged ? '; ' + number(g.hedged) + ' loads ran beside Redis' : '') +
         (g.intents ? '; ' + g.intents + ' intents stand, the oldest for ' + seconds(g.oldest_intent) : '') +
         (g.warming ? '; ' + g.warming + ' warm-ups run' : '') +

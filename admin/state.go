@@ -31,39 +31,43 @@ type state struct {
 }
 
 type guardState struct {
-	Prefix     string             `json:"prefix"`
-	Instance   string             `json:"instance"`
-	Troubles   map[string]float64 `json:"troubles"` // what is wrong, and for how long; refused: how long ago
-	Order      []string           `json:"order"`    // their names, causes first
-	Refused    string             `json:"refused"`  // the last error that Redis answered with
-	Loading    int                `json:"loading"`
-	MaxLoads   int                `json:"max_loads"` // 0: no limit
-	Queued     int                `json:"queued"`
-	Waiting    int                `json:"waiting"`
-	Breakers   int                `json:"breakers"`
-	Open       int                `json:"breakers_open"`
-	SlowParts  int                `json:"slow_parts"`
-	Hedged     uint64             `json:"hedged"` // loads beside Redis
-	Pending    int                `json:"pending"`
-	Intents    int                `json:"intents"`       // of this process's transactions that are not done
-	Oldest     float64            `json:"oldest_intent"` // for how long the oldest has stood
-	Warming    int                `json:"warming"`       // calls of Warm under way
-	Refreshes  uint64             `json:"failed_refreshes"`
-	Altered    uint64             `json:"altered"`          // values
-	Tags       []string           `json:"tags"`             // the kinds that loads have had; null: not known
-	Keys       []string           `json:"keys"`             // the same, of keys of no Cache
-	NoTags     map[string]uint64  `json:"unknown_tags"`     // kinds that no load has had: how often they were invalidated
-	NoKeys     map[string]uint64  `json:"unknown_keys"`     // the same, and no Cache has
-	Shadow     *shadowState       `json:"shadow,omitempty"` // nil: no Get has asked for one
-	Local      int                `json:"local_entries"`
-	LocalBytes uint64             `json:"local_bytes"`
-	Evictions  uint64             `json:"local_evictions"`
-	Read       uint64             `json:"read_bytes"`
-	Written    uint64             `json:"written_bytes"`
-	Caches     []cacheState       `json:"caches"`
-	Running    []loadState        `json:"running"` // loads that run, the longest first
-	Slowest    []loadState        `json:"slowest"` // of the last minutes
-	Hot        []hotState         `json:"hot"`
+	Prefix    string             `json:"prefix"`
+	Instance  string             `json:"instance"`
+	Troubles  map[string]float64 `json:"troubles"` // what is wrong, and for how long; refused: how long ago
+	Order     []string           `json:"order"`    // their names, causes first
+	Refused   string             `json:"refused"`  // the last error that Redis answered with
+	Loading   int                `json:"loading"`
+	MaxLoads  int                `json:"max_loads"` // 0: no limit
+	Queued    int                `json:"queued"`
+	Waiting   int                `json:"waiting"`
+	Breakers  int                `json:"breakers"`
+	Open      int                `json:"breakers_open"`
+	SlowParts int                `json:"slow_parts"`
+	Hedged    uint64             `json:"hedged"` // loads beside Redis
+
+	Replaced    uint64 `json:"replaced"`    // keys whose new value was put in place of the old one
+	NotReplaced uint64 `json:"notReplaced"` // that were removed, although their Cache replaces
+
+	Pending    int               `json:"pending"`
+	Intents    int               `json:"intents"`       // of this process's transactions that are not done
+	Oldest     float64           `json:"oldest_intent"` // for how long the oldest has stood
+	Warming    int               `json:"warming"`       // calls of Warm under way
+	Refreshes  uint64            `json:"failed_refreshes"`
+	Altered    uint64            `json:"altered"`          // values
+	Tags       []string          `json:"tags"`             // the kinds that loads have had; null: not known
+	Keys       []string          `json:"keys"`             // the same, of keys of no Cache
+	NoTags     map[string]uint64 `json:"unknown_tags"`     // kinds that no load has had: how often they were invalidated
+	NoKeys     map[string]uint64 `json:"unknown_keys"`     // the same, and no Cache has
+	Shadow     *shadowState      `json:"shadow,omitempty"` // nil: no Get has asked for one
+	Local      int               `json:"local_entries"`
+	LocalBytes uint64            `json:"local_bytes"`
+	Evictions  uint64            `json:"local_evictions"`
+	Read       uint64            `json:"read_bytes"`
+	Written    uint64            `json:"written_bytes"`
+	Caches     []cacheState      `json:"caches"`
+	Running    []loadState       `json:"running"` // loads that run, the longest first
+	Slowest    []loadState       `json:"slowest"` // of the last minutes
+	Hot        []hotState        `json:"hot"`
 }
 
 // shadowState is cacheguard.Shadowed.

@@ -80,11 +80,11 @@ func (r *rack) calls() []int {
 	return slices.Clone(r.many)
 }
 
-// farFleet is an instance whose Redis is 50 ms away, so Gets that begin within that time miss together.
+// farFleet is an instance whose Redis is 400 ms away, so Gets that begin within that time miss together, also where the machine stands still for 300.
 func farFleet(t *testing.T, cfg Config) *fleet {
 	t.Helper()
 	cfg.RedisTimeout = 20 * time.Second
-	far := redistest.StartFar(t, shared.Addr(), 50*time.Millisecond)
+	far := redistest.StartFar(t, shared.Addr(), 400*time.Millisecond)
 	return newFleetOn(t, shared.Client(t), cfg, far.Client(t)).listening()
 }
 

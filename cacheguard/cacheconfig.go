@@ -90,6 +90,19 @@ type CacheConfig[K comparable, V any] struct {
 	// for what is replaced in the background. -1: the same.
 	Patience time.Duration
 
+	// Replace has a key that was asked for within that time on this instance replaced, not removed, when this instance invalidates it:
+	// by Invalidate, Intent.Done, the end of an Update, InvalidateTags, or a feed. The call loads the new value while others still
+	// serve the old one, puts it in its place in one step, and returns then; so no Get waits for a load after a write. What it promises is
+	// the same: no Get that begins afterwards returns an older value. An invalidation by another process, as by one without the
+	// Cache, removes the key; one instance that was asked for it loads it at once.
+	//
+	// Such a load runs only when no other load waits for a slot of MaxLoads and FleetLoads. If there is none within 50 ms, if the load
+	// fails or takes longer than the context of the call, or if another write comes in between, the key is removed, as without
+	// Replace (Stats.Replaced, Stats.NotReplaced). The loader gets a context with the values of the call's. Writes of a key that come
+	// while it is being loaded share the next load. It is for hot keys; an invalidation of one takes as long as a load. At least a
+	// millisecond. Default: 0, off. -1: the same.
+	Replace time.Duration
+
 	// Batch is how many Gets that miss different keys at about the same time share one call of LoadMany, which it
 	// needs. It takes one of MaxLoads. A Get that misses alone calls Load, and waits for nobody. One that others follow
 	// waits until they have their leases too, for at most four times as long as its own took, or 10 milliseconds; calls
@@ -154,6 +167,7 @@ func (c *CacheConfig[K, V]) check() error {
 	p.Duration("StaleFor", c.StaleFor)
 	p.Duration("NegativeTTL", c.NegativeTTL)
 	p.Duration("Patience", c.Patience)
+	p.Duration("Replace", c.Replace)
 	checkShares(p.Add, c.Jitter, c.EarlyRefresh)
 	switch {
 	case c.Batch == 0:

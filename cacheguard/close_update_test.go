@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,16 +22,19 @@ func TestCloseBesideUpdatesThatHaveLostTheirLocksJoinsThemAll(t *testing.T) {
 		var writing, all sync.WaitGroup
 		var once sync.Once
 		lost := make(chan struct{})
+		var deleted atomic.Bool
 		for i := range 40 {
 			writing.Add(1)
 			all.Go(func() { // owner: the test; ends with Update; joined below
+				early := false // the machine stood still, and Redis may have had the lock all the same
 				err := g.Update(context.Background(), fmt.Sprint("k", i), func(ctx context.Context) error {
 					writing.Done()
 					<-ctx.Done()
 					once.Do(func() { close(lost) })
+					early = !deleted.Load()
 					return nil
 				})
-				if !errors.Is(err, rwlock.ErrLeaseLost) && !errors.Is(err, rwlock.ErrClosed) {
+				if !early && !errors.Is(err, rwlock.ErrLeaseLost) && !errors.Is(err, rwlock.ErrClosed) {
 					t.Error(err)
 				}
 			})
@@ -39,6 +43,7 @@ func TestCloseBesideUpdatesThatHaveLostTheirLocksJoinsThemAll(t *testing.T) {
 		for i := range 40 {
 			f.redis.Del(t.Context(), keys.Tagged(g.cfg.Prefix, fmt.Sprint("k", i))+":rw")
 		}
+		deleted.Store(true)
 		<-lost
 		_ = g.Close() // always nil
 		all.Wait()

@@ -127,7 +127,7 @@ type Config struct {
 	// loader of one call may then run twice at once. In a transaction, and with FailClosed, nothing is loaded beside Redis.
 	//
 	// When half of the replies of Redis (on a cluster, of one of its sixths) take longer than the loads that they save, and
-	// than 20 ms, for a second, that part is slow: Gets of its keys load first, and ask Redis if there is no slot, until
+	// than 20 ms, that part is slow within a second: Gets of its keys load first, and ask Redis if there is no slot, until
 	// it is quick again (Stats.SlowParts). Default: four times the p99 of the replies of the last minute, but no less than
 	// loads take on average, from 5 ms to half of RedisTimeout. -1: never, also in parts that are slow.
 	HedgeAfter time.Duration

@@ -50,16 +50,17 @@ func TestAFailoverCostsNothingButLoads(t *testing.T) {
 type deployment struct {
 	primary, replica *redistest.Server
 	client           func(testing.TB) client
+	forbear          func() // there is no other failover from then on, which would lose what was acknowledged
 }
 
 func underSentinel(t *testing.T) deployment {
 	s := redistest.StartSentinel(t)
-	return deployment{s.Primary(), s.Replica(), func(tb testing.TB) client { return s.FailoverClient(tb) }}
+	return deployment{s.Primary(), s.Replica(), func(tb testing.TB) client { return s.FailoverClient(tb) }, s.Forbear}
 }
 
 func asCluster(t *testing.T) deployment {
 	c := redistest.StartCluster(t, 1)
-	return deployment{c.Node(0), c.Node(3), func(tb testing.TB) client { return c.Client(tb) }}
+	return deployment{c.Node(0), c.Node(3), func(tb testing.TB) client { return c.Client(tb) }, func() {}}
 }
 
 func role(s *redistest.Server) string { return s.Info("replication")["role"] }
@@ -184,6 +185,7 @@ func (f *failover) lose(how func(*redistest.Server)) {
 func (f *failover) awaitPromotion() {
 	f.Helper()
 	redistest.Await(f.T, "the replica is the primary", func() bool { return role(f.replica) == "master" })
+	f.forbear()
 }
 
 // awaitWritten waits until every key was invalidated since the primary was lost, and read many times after that.

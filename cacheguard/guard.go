@@ -72,7 +72,10 @@ type Guard struct {
 	shadowed     shadowed
 	warming      atomic.Int64 // calls of Warm
 	hottest      *hottest.Keys
-	slowParts    atomic.Int64  // of the keyspace
+	slowParts    atomic.Int64                  // of the keyspace
+	listener     atomic.Pointer[wake.Listener] // of a Guard that has Caches which replace
+	replaced     atomic.Uint64                 // values, ever
+	reloads      reloads
 	hedged       atomic.Uint64 // loads beside Redis, ever,
 	hedgesWon    atomic.Uint64 // and calls that one answered
 	written      atomic.Uint64 // bytes of entries that loads stored, ever

@@ -165,8 +165,13 @@ func (f *fleet) awaitRegistered(key string, n int) {
 		redistest.Await(f.t, "an instance polls", func() bool { return f.redis.HExists(context.Background(), f.lease(key), "polled").Val() })
 		return
 	}
+	f.awaitRegisteredAt(f.lease(key), n)
+}
+
+func (f *fleet) awaitRegisteredAt(lease string, n int) {
+	f.t.Helper()
 	redistest.Await(f.t, fmt.Sprintf("%d instances are registered", n), func() bool {
-		fields, err := f.redis.HKeys(context.Background(), f.lease(key)).Result()
+		fields, err := f.redis.HKeys(context.Background(), lease).Result()
 		registered := 0
 		for _, field := range fields {
 			if len(field) > 6 && field[:6] == "inbox:" {

@@ -142,6 +142,41 @@ func TestLoadBesideRedisEndsWhenRedisAnswers(t *testing.T) {
 	<-ended
 }
 
+// They leave no load, no slot and nobody in line.
+func TestThousandCallersThatGiveUpBesideASlowRedisLeaveNothing(t *testing.T) {
+	t.Parallel()
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon, MaxLoads: 1})
+	g := f.guards[0]
+	mustGet(t, f.guards[1], "0", returns("stored"))
+	rule := proxy.On(reading, redistest.HoldReply)
+	defer rule.Remove()
+	ctx, giveUp := context.WithCancel(t.Context())
+	var begun sync.Once
+	loading := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range 1000 {
+		all.Go(func() {
+			_, err := Get(ctx, g, strconv.Itoa(i%20), func(ctx context.Context) (string, error) {
+				begun.Do(func() { close(loading) })
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("a caller that gave up got %v", err)
+			}
+		})
+	}
+	<-loading
+	giveUp()
+	all.Wait()
+	rule.Remove()
+	redistest.Await(t, "nobody loads or waits", func() bool { s := g.Stats(); return s.Loading == 0 && s.Waiting == 0 })
+	s := g.loaders.limits.Try(t.Context(), limit.Need{})
+	expect.Equal(t, "the slot is lost", s.IsNone(), false)
+	g.loaders.limits.Free(s)
+	expect.Equal(t, "from Redis", mustGet(t, g, "0", unwanted[string](t)), "stored")
+}
+
 func TestRedisThatStopsCausesOneLoadOfAKey(t *testing.T) {
 	t.Parallel()
 	f, proxy := keptWaiting(t, Config{HedgeAfter: soon})
@@ -218,25 +253,38 @@ func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {
 	})
 }
 
+// Whether there is a permit at hand or it has to be asked for.
 func TestSlowPartIsLoadedFirstUntilItIsQuickAgain(t *testing.T) {
 	t.Parallel()
-	f, proxy := keptWaiting(t, Config{HedgeAfter: time.Hour})
+	for name, fleetLoads := range map[string]int{"": 0, "FleetLoads": 4} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			loadsFirstWhileSlow(t, fleetLoads)
+		})
+	}
+}
+
+func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
+	f, proxy := keptWaiting(t, Config{HedgeAfter: time.Hour, FleetLoads: fleetLoads})
 	g := f.guards[0]
-	mustGet(t, g, "k", func(context.Context) (string, error) {
-		time.Sleep(300 * time.Millisecond) // what it costs: a Redis that answers takes less, on a busy machine, too
-		return "stored", nil
-	})
+	costly := func(v string) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) {
+			time.Sleep(300 * time.Millisecond) // what it costs: a Redis that answers takes less, on a busy machine, too
+			return v, nil
+		}
+	}
+	mustGet(t, g, "k", costly("stored"))
 	proxy.Delay(time.Second)
 	redistest.Await(t, "slow", func() bool {
 		var all sync.WaitGroup
 		for range 8 {
-			all.Go(func() { mustGet(t, g, "k", returns("loaded")) })
+			all.Go(func() { mustGet(t, g, "k", costly("loaded")) })
 		}
 		all.Wait()
 		return g.Stats().SlowParts == 1
 	})
 	rule := proxy.On(reading, redistest.HoldReply)
-	expect.Equal(t, "without Redis", mustGet(t, g, "k", returns("loaded")), "loaded")
+	expect.Equal(t, "without Redis", mustGet(t, g, "k", costly("loaded")), "loaded")
 	rule.Remove()
 	proxy.Delay(0)
 	redistest.Await(t, "quick", func() bool { return g.Stats().SlowParts == 0 })

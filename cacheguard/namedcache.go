@@ -9,6 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/cache/keytext"
+	"github.com/cacheguard/go/internal/cache/lately"
 )
 
 // Cache is a typed view of a Guard for one kind of thing: it knows the keys of that kind, how to load it, and what its loader's
@@ -61,6 +62,9 @@ func (c *Cache[K, V]) open(k *kind) {
 	if c.cfg.NotFound == nil {
 		c.cfg.NotFound = ErrNotFound
 	}
+	if c.cfg.Replace > 0 && c.guard.listen() {
+		k.lately.CompareAndSwap(nil, lately.New[recent](c.guard.cfg.clock))
+	}
 	if c.cfg.Batch > 0 {
 		c.gathering = &gathering{guard: c.guard, policy: &c.policy, most: c.cfg.Batch, one: c.loadMember}
 		c.gathering.load = c.loadMany(func(m gather.Member) K { return m.ID.(K) }) //nolint:forcetypeassert // the loader put it there
@@ -82,6 +86,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 func (c *Cache[K, V]) ask(ctx context.Context, k K) (v V, how Outcome, err error) {
 	g := c.guard
 	key, valueKey := c.keys(k)
+	c.isAsked(key, k)
 	a := g.asked(ctx, key)
 	spec := loadSpec[V]{load: load{policy: &c.policy, valueKey: valueKey}}
 	if g.samples {

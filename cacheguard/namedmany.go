@@ -15,6 +15,11 @@ func (c *Cache[K, V]) GetMany(ctx context.Context, ks []K) (map[K]V, error) {
 		return nil, errNilCache
 	}
 	keys, spec := c.many(ks)
+	if c.cfg.Replace > 0 {
+		for _, k := range ks {
+			c.isAsked(c.Key(k), k)
+		}
+	}
 	found, err := getMany(ctx, c.guard, keys.named, spec)
 	values := make(map[K]V, len(found))
 	for _, k := range ks {

@@ -80,6 +80,9 @@ func (g *Guard) connect(closeOwn func() error) {
 	g.leave = func() {
 		unhook()
 		g.local.Close()
+		if l := g.listener.Load(); l != nil {
+			l.Stop()
+		}
 		leaveInbox()
 		leaveKeeper()
 		_ = closeOwn() // it has no connections

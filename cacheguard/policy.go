@@ -15,6 +15,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/failure"
 	"github.com/cacheguard/go/internal/cache/fidelity"
 	"github.com/cacheguard/go/internal/cache/guess"
+	"github.com/cacheguard/go/internal/cache/lately"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/run/observe"
@@ -63,6 +64,7 @@ type kind struct {
 	unread    report.Throttle // what is logged
 	fidelity  fidelity.Sampler
 	cost      guess.Cost
+	lately    atomic.Pointer[lately.Keys[recent]] // that are to be replaced; nil: none
 }
 
 // kinds are the kinds of a Guard, by name.
@@ -99,6 +101,12 @@ func (ks *kinds) byName(name string) *kind {
 	ks.mu.Lock()
 	defer ks.mu.Unlock()
 	return ks.named[name]
+}
+
+// of returns the kind that a key belongs to; nil: none.
+func (ks *kinds) of(key string) *kind {
+	name, _, _ := strings.Cut(key, ":")
+	return ks.byName(name)
 }
 
 // all are the kinds, by name.

@@ -40,6 +40,11 @@ var promises = []struct {
 	{"ALoadThatBeganBeforeAnIntentWasDoneStoresNothing", promiseIntentDuringLoad},
 	{"WhatIsCachedWhileAnIntentStandsEndsWithIt", promiseIntentExpires},
 	{"AnUpdateInvalidatesWhatItsWriteNames", promiseAlso},
+	{"NobodyWaitsForWhatAWriteReplaces", promiseReplaced},
+	{"AnUpdateEndsWithWhatItReplaces", promiseReplacedByUpdate},
+	{"WhatAnotherProcessRemovesIsLoadedAtOnce", promiseReloaded},
+	{"WritersOfAKeyShareWhatReplacesIt", promiseReplacedTogether},
+	{"WhatHasATagIsLoadedAtOnceWhenThatIsInvalidated", promiseReloadedByTag},
 	{"ACachesErrorsAreTheSameOnEveryInstance", promiseNamedErrors},
 	{"ACachesErrorsKeepTheirTypeOnEveryInstance", promiseTypedErrors},
 	{"ACachesGetManyHasWhatThereIs", promiseNamedMany},
@@ -56,6 +61,7 @@ func TestPromises(t *testing.T) {
 	for name, build := range map[string]func(*testing.T) arena{
 		"cache standalone": named(standalone), "cache cluster": named(onCluster),
 		"standalone": standalone, "cluster": onCluster, "sentinel": onSentinel, "miniredis": onMiniredis,
+		"serverless": onServerless, "cache serverless": named(onServerless),
 		"few rights": withFewRights, "cache with few rights": named(withFewRights),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -72,7 +72,7 @@ func TestOnARingWhatOneShardDoesWorksAndAWriteNeedsAnotherLock(t *testing.T) {
 			}
 		}
 	}
-	locks, err := mutex.New(shared.Client(t), mutex.Config{Prefix: t.Name()})
+	locks, err := mutex.New(shared.Client(t), mutex.Config{Prefix: t.Name(), RedisTimeout: bearing})
 	expect.Equal(t, "error", err, nil)
 	defer func() { _ = locks.Close() }() // always nil
 	for _, cfg := range []Config{{UpdateAnyway: true}, {WriteLock: locks}} {

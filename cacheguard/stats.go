@@ -26,6 +26,8 @@ type Stats struct {
 
 	FailedRefreshes uint64 // loads in the background that failed, so far; no caller had their errors
 
+	Replaced, NotReplaced uint64 // keys that were invalidated so far, and that CacheConfig.Replace replaced, or would have
+
 	Altered uint64 // values that the Guard checked, and that did not come back from the Codec as they were: see Codec
 
 	UnknownTags, UnknownKeys uint64 // invalidated, so far, and of a kind that no load of this Guard has had, and no Cache has
@@ -65,6 +67,7 @@ func (g *Guard) Stats() Stats {
 	}
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
 	s.Breakers, s.BreakersOpen, s.SlowParts = g.countBreakers()
+	s.Replaced, s.NotReplaced = g.replaced.Load(), g.journal.Times(report.Unreplaced)
 	s.Hedged, s.HedgesWon = g.hedged.Load(), g.hedgesWon.Load()
 	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.shadowed.counts()
 	s.FleetLoads = g.cfg.FleetLoads

@@ -70,7 +70,17 @@ func (g *Guard) update(ctx context.Context, keys []string, v write.Value, write 
 	g.named(keys, nil)
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
+	if v == nil && len(keys) == 1 {
+		if r, is := g.replacing(ctx, keys)[keys[0]].(*replacing); is {
+			v = &reloading{r.rebuild}
+		}
+	}
 	called, err = g.writes.Update(ctx, union(keys), v, write)
+	if len(keys) > 1 && scopeOf(ctx, g) == (scope{}) {
+		for _, key := range keys {
+			g.reload(key)
+		}
+	}
 	return err
 }
 

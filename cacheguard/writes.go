@@ -1,6 +1,7 @@
 package cacheguard
 
 import (
+	"context"
 	"errors"
 
 	whyoff "github.com/cacheguard/go/internal/cache/off"
@@ -35,8 +36,11 @@ func (g *Guard) openWrites() (err error) {
 // writer is a Guard as its writes see it.
 type writer Guard
 
-func (w *writer) Local() *tier.Local                     { return w.local }
-func (w *writer) Named(keys, tags []string)              { (*Guard)(w).named(keys, tags) }
+func (w *writer) Local() *tier.Local        { return w.local }
+func (w *writer) Named(keys, tags []string) { (*Guard)(w).named(keys, tags) }
+func (w *writer) Replacing(ctx context.Context, keys []string) map[string]write.Replacement {
+	return (*Guard)(w).replacing(ctx, keys)
+}
 func (w *writer) ArePending(keys bool)                   { w.off.Put(whyoff.Pending, keys) }
 func (w *writer) AreIntended(some bool)                  { w.off.Put(whyoff.Intents, some) }
 func (w *writer) Failed(op, key string, err error) error { return (*Guard)(w).redisError(op, key, err) }

@@ -48,6 +48,8 @@
 //	cacheguard_slow_parts{cache}                      parts of the keyspace in which Redis takes longer than the loads
 //	                                                  that it saves (Watch)
 //	cacheguard_hedged_loads_total{cache}              loads beside a Redis that kept calls waiting (Watch)
+//	cacheguard_replaced_total{cache}                  invalidated keys whose new value was put in place (Watch)
+//	cacheguard_not_replaced_total{cache}              those that were removed, although their Cache replaces (Watch)
 //	cacheguard_hedges_won_total{cache}                calls that such a load answered (Watch)
 //	cacheguard_pending_invalidations{cache}              keys whose invalidation is still to be sent (Watch)
 //	cacheguard_pending_invalidations_age_seconds{cache}  since when some are (Watch)

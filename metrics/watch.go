@@ -78,6 +78,8 @@ var fromStats = []read{
 	gauge("slow_parts", "Parts of the keyspace in which Redis takes longer than the loads that it saves.",
 		func(s *cacheguard.Stats) float64 { return float64(s.SlowParts) }),
 	total("hedged_loads", "Loads beside a Redis that kept calls waiting.", func(s *cacheguard.Stats) float64 { return float64(s.Hedged) }),
+	total("replaced", "Invalidated keys whose new value was put in place of the old one.", func(s *cacheguard.Stats) float64 { return float64(s.Replaced) }),
+	total("not_replaced", "Invalidated keys that were removed, although their Cache replaces.", func(s *cacheguard.Stats) float64 { return float64(s.NotReplaced) }),
 	total("hedges_won", "Calls that such a load answered.", func(s *cacheguard.Stats) float64 { return float64(s.HedgesWon) }),
 	gauge("bypassed", "1 if the cache is bypassed.", func(s *cacheguard.Stats) float64 { return number(s.Bypassed) }),
 	gauge("subscription_up", "1 if messages of other instances arrive, or none were needed yet.",

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/testing/expect"
-	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestOverlappingSetsOfLocksDoNotWaitForEachOtherInACircle(t *testing.T) {
@@ -83,15 +82,30 @@ func TestTheContextOfManyLeasesEndsWithTheFirst(t *testing.T) {
 	f.awaitFree("a")
 }
 
-func TestLocksOnACluster(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t, 0)
-	eachKind(t, func(t *testing.T, cfg Config) {
-		f := newFleetOn(t, c.Client(t), cfg, c.Client(t), c.Client(t), c.Client(t)).listening()
-		crowd(t, f, 3, 5)
-		philosophers(t, f)
-		l := f.lock(0, "k")
-		expect.Equal(t, "revoked", must2(f.lockers[1].Revoke(t.Context(), "k")), true)
-		cause(t, l, ErrRevoked)
+func TestLocksEverywhere(t *testing.T) {
+	everywhere(t, func(t *testing.T, connect func() client) {
+		eachKind(t, func(t *testing.T, cfg Config) {
+			f := newFleetOn(t, connect(), cfg, connect(), connect(), connect()).listening()
+			crowd(t, f, 3, 5)
+			philosophers(t, f)
+			l := f.lock(0, "k")
+			expect.Equal(t, "revoked", must2(f.lockers[1].Revoke(t.Context(), "k")), true)
+			cause(t, l, ErrRevoked)
+		})
+	})
+}
+
+// A lease that nobody else would ask for again soon passes on by a message.
+func TestAMessagePassesALockOnEverywhere(t *testing.T) {
+	everywhere(t, func(t *testing.T, connect func() client) {
+		eachKind(t, func(t *testing.T, cfg Config) {
+			cfg.TTL = time.Hour
+			f := newFleetOn(t, connect(), cfg, connect(), connect()).listening()
+			l := f.lock(0, "k")
+			w := f.ask(patient(t), 1, "k")
+			f.awaitWaiters("k", 1)
+			f.unlock(l)
+			f.unlock(w.Got())
+		})
 	})
 }

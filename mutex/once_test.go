@@ -15,8 +15,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// onBoth runs a test on a single Redis and on a cluster.
-func onBoth(t *testing.T, test func(t *testing.T, connect func() client)) {
+// everywhere runs a test on each kind of Redis.
+func everywhere(t *testing.T, test func(t *testing.T, connect func() client)) {
 	t.Helper()
 	t.Parallel()
 	t.Run("standalone", func(t *testing.T) {
@@ -27,6 +27,11 @@ func onBoth(t *testing.T, test func(t *testing.T, connect func() client)) {
 		t.Parallel()
 		c := redistest.StartCluster(t, 0)
 		test(t, func() client { return c.Client(t) })
+	})
+	t.Run("serverless", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.StartServerless(t)
+		test(t, func() client { return s.Client(t) })
 	})
 }
 
@@ -72,7 +77,7 @@ func TestInspectNamesTheInstanceThatRanAJobLast(t *testing.T) {
 }
 
 func TestTheFleetRunsAJobOncePerInterval(t *testing.T) {
-	onBoth(t, func(t *testing.T, connect func() client) {
+	everywhere(t, func(t *testing.T, connect func() client) {
 		f := newFleetOn(t, connect(), Config{}, connect(), connect(), connect(), connect())
 		var runs, ran atomic.Int64
 		var all sync.WaitGroup

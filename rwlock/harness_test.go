@@ -39,11 +39,17 @@ func cluster(t *testing.T) arena {
 	return func(tb testing.TB) client { return c.Client(tb) }
 }
 
+func serverless(t *testing.T) arena {
+	t.Helper()
+	s := redistest.StartServerless(t)
+	return func(tb testing.TB) client { return s.Client(tb) }
+}
+
 // everywhere runs a test on each kind of Redis.
 func everywhere(t *testing.T, test func(t *testing.T, a arena)) {
 	t.Helper()
 	t.Parallel()
-	for name, start := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": cluster, "declared keys": declaring} {
+	for name, start := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": cluster, "serverless": serverless, "declared keys": declaring} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, start(t))

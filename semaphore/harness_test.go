@@ -60,6 +60,11 @@ func everywhere(t *testing.T, test func(t *testing.T, connect func(testing.TB) c
 		c := redistest.StartCluster(t, 0)
 		test(t, func(tb testing.TB) client { return c.Client(tb) })
 	})
+	t.Run("serverless", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.StartServerless(t)
+		test(t, func(tb testing.TB) client { return s.Client(tb) })
+	})
 }
 
 // join adds an instance on the client.

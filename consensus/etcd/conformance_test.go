@@ -23,9 +23,16 @@ func TestMain(m *testing.M) { examples.Main(m) }
 // EndpointsOfExamples returns the endpoints of an etcd, for the examples.
 func EndpointsOfExamples() []string { return []string{examples.Addr()} }
 
-func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind(1)) }
+// Each suite waits for leases most of the time, on servers of its own.
+func TestLocksKeepTheirPromises(t *testing.T) {
+	t.Parallel()
+	locktest.Run(t, kind(1))
+}
 
-func TestLocksOutliveTheLossOfALeader(t *testing.T) { locktest.RunMembers(t, kind(3)) }
+func TestLocksOutliveTheLossOfALeader(t *testing.T) {
+	t.Parallel()
+	locktest.RunMembers(t, kind(3))
+}
 
 func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind(1)) }
 

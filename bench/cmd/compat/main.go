@@ -124,13 +124,30 @@ func (s suite) binary(dir string) string {
 }
 
 // rest is what the page says beyond the run.
-const rest = `## Behind twemproxy
+const rest = `## Rules of serverless offerings
+
+A proxy in Go (` + "`" + `internal/testing/redistest/serverless.go` + "`" + `) puts these rules before one node that has all slots. What it stands for, ElastiCache Serverless above all, nobody has run.
+
+| rule | known from |
+|---|---|
+| one node, by ` + "`" + `CLUSTER SLOTS` + "`" + `; at most 3,999 arguments | [its limits](https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/RedisConfiguration.html) |
+| no ` + "`" + `CONFIG` + "`" + `, ` + "`" + `WAIT` + "`" + `, ` + "`" + `MONITOR` + "`" + `, ` + "`" + `PSUBSCRIBE` + "`" + `, little of ` + "`" + `CLIENT` + "`" + `; pub/sub is sharded within | [its commands](https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/SupportedCommands.html). It has ` + "`" + `INFO` + "`" + ` and ` + "`" + `SCRIPT` + "`" + `, and the proxy has not |
+| a script needs a key | [its page on Lua](https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/BestPractices.Clients.Redis.LuaScripts.html) |
+| a ` + "`" + `PUBLISH` + "`" + ` within a script must be to a channel in the slot of its keys | reports: [redisson 6463](https://github.com/redisson/redisson/issues/6463), [spring-integration 10471](https://github.com/spring-projects/spring-integration/issues/10471), [centrifugo 1087](https://github.com/centrifugal/centrifugo/issues/1087) |
+| a script touches the keys that it declares alone | the same, and Dragonfly |
+
+All promises of a Guard hold under them, and callers that wait are woken by a message that the other process sends itself, instead of its script. These things differ:
+
+- The local tier serves nothing, as no script can send an echo. With ` + "`" + `Local.MaxLag` + "`" + ` -1 it does, and ` + "`" + `Local.TTL` + "`" + ` is the bound if the process that invalidates dies just then.
+- ` + "`" + `Config.Replicas` + "`" + ` is an error: there is no ` + "`" + `WAIT` + "`" + `. ` + "`" + `SelfCheck` + "`" + ` says so.
+
+## Behind twemproxy
 
 A proxy without pub/sub stands for its kind. In front of one server, all promises of a Guard hold; these things differ:
 
 - Nobody can subscribe. Waiters ask on a timer instead, so a value that another instance loads reaches them later: some milliseconds at first, more the longer it takes.
 - The local tier is not used, as invalidations could not reach it. Without a subscription it would serve nothing.
-- twemproxy ends the connection of who sends HELLO, TIME, INFO, WAIT, PUBLISH, SUBSCRIBE, SELECT or CLIENT, or a script without keys. Scripts with keys and EVALSHA pass.
+- twemproxy ends the connection of a client that sends HELLO, TIME, INFO, WAIT, PUBLISH, SUBSCRIBE, SELECT or CLIENT, or a script without keys. Scripts with keys and EVALSHA pass.
 - go-redis sends HELLO on each new connection, and does not use one that ends there. The client needs a Dialer whose connections answer it with an error
   (` + "`internal/testing/redistest/twemproxy.go`" + ` has one of 20 lines); then it goes on with RESP2. Set ` + "`DisableIdentity`" + ` too, and no DB.
 - ` + "`SelfCheck`" + ` returns an error that ends with "cannot use Redis, at TIME: EOF", because it tries each command by itself; the Guard works nevertheless.

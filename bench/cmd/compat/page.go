@@ -31,17 +31,17 @@ func page(results []tested, missing string, now time.Time) string {
 	w("# Compatibility")
 	w("")
 	w("What `make compat` found on %s. It runs tests of the library on each server that it can have here, and writes this page; a cell is how many", now.Format("2 January 2006"))
-	w("tests passed: on a single server, under Sentinel and on a cluster of three. A test that fails runs again alone, up to three")
+	w("tests passed: on a single server, under Sentinel, on a cluster of three, and behind [rules of serverless offerings](#rules-of-serverless-offerings). A test that fails runs again alone, up to three")
 	w("times, as a busy machine makes tests late; %d of all did. The tests that count here are not all: the others run on Redis alone.", again(results))
 	w("")
-	w("| server | package |"+strings.Repeat(" %s |", len(suites)), names()...)
-	w("|---|---|" + strings.Repeat("---|", len(suites)))
+	w("| server | package |"+strings.Repeat(" %s |", len(suites))+" rules of serverless offerings |", names()...)
+	w("|---|---|" + strings.Repeat("---|", len(suites)+1))
 	for _, r := range results {
 		cells := []any{r.server.version, r.server.pack}
 		for _, c := range r.suites {
 			cells = append(cells, c.cell())
 		}
-		w("| %s | %s |"+strings.Repeat(" %s |", len(r.suites)), cells...)
+		w("| %s | %s |"+strings.Repeat(" %s |", len(r.suites)+1), append(cells, r.serverless())...)
 	}
 	w("")
 	w("## Not tested")
@@ -68,10 +68,21 @@ func names() (all []any) {
 	return all
 }
 
+// serverless is the cell of all suites under the rules of serverless offerings.
+func (t tested) serverless() string {
+	var words []string
+	for i, c := range t.suites {
+		if n := c.passed[serverless]; n > 0 {
+			words = append(words, fmt.Sprint(suites[i].name, " ", n))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
 // cell is as "33 · 33 · 33 · 33", without kinds that have no tests.
 func (c counts) cell() string {
 	var words []string
-	for kind, n := range c.passed {
+	for kind, n := range c.passed[:serverless] {
 		if n > 0 {
 			words = append(words, fmt.Sprint([]string{"single ", "Sentinel ", "cluster "}[kind], n))
 		}

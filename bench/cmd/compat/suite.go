@@ -18,7 +18,7 @@ type suite struct{ name, folder, tests, skip string }
 
 // miniredis is no server of these.
 var suites = []suite{
-	{"promises of a Guard", "cacheguard", "^TestPromises$|^TestTheUserOfTheDocumentationCanBePasted$|^TestSelfCheckNamesTheServer$", "/miniredis"},
+	{"promises of a Guard", "cacheguard", "^TestPromises$|^TestTheUserOfTheDocumentationCanBePasted$|^TestSelfCheckNamesTheServer$|^TestServerless[^T]", "/miniredis"},
 	{"local tier", "cacheguard", "^Test.*(Tier|Local)", ""},
 	{"TLS", "cacheguard", "^TestAGuardWorksOverTLS$", ""},
 	{"behind twemproxy", "cacheguard", "Twemproxy", ""},
@@ -33,10 +33,11 @@ const (
 	single = iota
 	sentinel
 	cluster
+	serverless // a server of the kind, behind a proxy with the rules of serverless offerings
 	kinds
 )
 
-var kindWords = map[int]*regexp.Regexp{sentinel: regexp.MustCompile(`(?i)sentinel`), cluster: regexp.MustCompile(`(?i)cluster`)}
+var kindWords = map[int]*regexp.Regexp{sentinel: regexp.MustCompile(`(?i)sentinel`), cluster: regexp.MustCompile(`(?i)cluster`), serverless: regexp.MustCompile(`(?i)serverless`)}
 
 // kindOf is where a test ran.
 func kindOf(test string) int {
@@ -57,7 +58,7 @@ type counts struct {
 }
 
 func (c counts) String() string {
-	return fmt.Sprintf("%d passed, %d failed, %d skipped, %d only when they ran again", c.passed[single]+c.passed[sentinel]+c.passed[cluster], len(c.failed), len(c.skipped), c.again)
+	return fmt.Sprintf("%d passed, %d failed, %d skipped, %d only when they ran again", c.passed[single]+c.passed[sentinel]+c.passed[cluster]+c.passed[serverless], len(c.failed), len(c.skipped), c.again)
 }
 
 var outcome = regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+)`)

@@ -102,3 +102,9 @@ func (m *remembered) find(tag []byte, expected int) int {
 
 // key is the key of a tag's epoch.
 func (m *remembered) key(i int) string { return m.keys[len(m.keys)-len(m.names)+i] }
+
+// Had reports whether the key of the kind had the name, which is a tag's, when it was read or loaded last.
+func (e *Epochs) Had(key, kind, name string) bool {
+	r := e.memory.of(key, kind)
+	return r != nil && slices.Contains(r.names, name)
+}

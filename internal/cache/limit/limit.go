@@ -10,7 +10,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/redis/breaker"
-	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/internal/run/slots"
 )
 
@@ -35,14 +34,15 @@ type Config struct {
 type Loads struct {
 	Fleet *Fleet // nil: there is no such limit
 
-	own     *slots.Slots // of MaxLoads; nil: no limit
+	own     *slots.Slots  // of MaxLoads; nil: no limit
+	freed   chan struct{} // wakes one of those that wait for a spare slot
 	max     int
 	journal *report.Journal
 }
 
 // New returns the limits.
 func New(cfg Config) *Loads {
-	l := &Loads{Fleet: newFleet(cfg), max: max(cfg.MaxLoads, 0), journal: cfg.Journal}
+	l := &Loads{Fleet: newFleet(cfg), max: max(cfg.MaxLoads, 0), journal: cfg.Journal, freed: make(chan struct{}, 1)}
 	if l.max > 0 {
 		l.own = slots.New(l.max)
 	}
@@ -132,7 +132,7 @@ func (l *Loads) tryWith(n Need, find func() *permit) Slot {
 		return s
 	}
 	if s.permit = find(); s.permit == nil {
-		l.Free(s)
+		l.giveBack(s)
 		return Slot{}
 	}
 	return s
@@ -167,16 +167,28 @@ func (l *Loads) get(n Need, acquire func(*slots.Slots) bool) Slot {
 	return s
 }
 
-// takeSpare tries now and again. It does not queue: a load in the queue of its Cache would keep that slot from callers
-// while it waits for one of MaxLoads.
+// takeSpare tries now and again, and when a load has ended. It does not queue: a load in the queue of its Cache would keep that slot from
+// callers while it waits for one of MaxLoads.
 func (l *Loads) takeSpare(ctx context.Context, n Need) Slot {
 	callers := flight.CallersOf(ctx)
 	for pause := shortestPause; callers() > 0; pause = min(2*pause, longestPause) {
-		if s := l.Try(ctx, n); !s.IsNone() || !lifecycle.Sleep(ctx, pause/2+rand.N(pause)) {
+		if s := l.Try(ctx, n); !s.IsNone() || !l.pause(ctx, pause/2+rand.N(pause)) {
 			return s
 		}
 	}
 	return Slot{}
+}
+
+// pause ends, with true, when a slot may be free.
+func (l *Loads) pause(ctx context.Context, atMost time.Duration) bool {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-l.freed:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // Permit takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the
@@ -202,11 +214,20 @@ func (l *Loads) acquire(ctx context.Context, s *slots.Slots) bool {
 	return s.Acquire(ctx, flight.CallersOf(ctx))
 }
 
-// Free gives a slot back.
+// Free gives a slot back that a load has used.
 func (l *Loads) Free(s Slot) {
 	if s.right != ofOwn {
 		return
 	}
+	l.giveBack(s)
+	select {
+	case l.freed <- struct{}{}:
+	default: // one is woken already
+	}
+}
+
+// giveBack wakes nobody: those that find no permit for a slot would wake each other for ever.
+func (l *Loads) giveBack(s Slot) {
 	if s.permit != nil {
 		l.Fleet.release(s.permit)
 	}

@@ -41,6 +41,7 @@ type Request struct {
 	Inbox string // to register; empty for none
 	Unfit []byte // the entry that the caller has and cannot use; nil if none
 	Aged  bool   // because it seems to be too old
+	Anew  bool   // whatever there is, the caller replaces it
 }
 
 // Acquire asks for the value, or for the lease to load it. ParseAcquired reads the reply.
@@ -50,7 +51,10 @@ func (k *Keyspace) Acquire(valueKey string, r Request) *script.Call {
 		lease = k.leaseMillis()
 	}
 	args := []any{r.Token, lease, k.keepMillis(), r.Inbox, k.Instance}
-	if r.Unfit != nil {
+	switch {
+	case r.Anew:
+		args = append(args, "", 0, 0) // which every entry begins with
+	case r.Unfit != nil:
 		aged := 0
 		if r.Aged {
 			aged = writtenAt + 1 // Lua counts from 1

@@ -32,3 +32,17 @@ func (k *Keyspace) RenewIntend(valueKey, intent string) script.Call {
 func (k *Keyspace) Done(valueKey, intent, notice string) *script.Call {
 	return &script.Call{Script: doneScript, Keys: withAllVersionSlots(valueKey, untilKey(valueKey)), Args: []any{intent, k.Channel, notice}}
 }
+
+// Replace is Done, and stores the filling if its generation is still there and the intent has stood. It returns Stored, Refused, or the error of
+// Redis, which refused to store it.
+func (k *Keyspace) Replace(valueKey, intent, notice string, f Filling) *script.Call {
+	call := k.Done(valueKey, intent, notice)
+	call.Script = replaceScript
+	call.Args = append(append(append(call.Args, versionSlotOf(valueKey)), f.put()...), maxPushedEntry)
+	return call
+}
+
+// Withdraw ends an intent, and removes nothing: somebody else's end does.
+func Withdraw(valueKey, intent string) *script.Call {
+	return &script.Call{Script: zremCommand, Keys: []string{untilKey(valueKey)}, Args: []any{intent}}
+}

@@ -20,6 +20,7 @@ const (
 	Altered      What = "value does not come back from its Codec as it was: callers get different values"
 	AlteredAgain What = "the same, which is no news" // not logged
 	Unrefreshed  What = "background load failed"     // no caller sees the error
+	Unreplaced   What = "key was removed, it could not be replaced"
 	Outdated     What = "cached value is not that of the source, a write did not invalidate it"
 	Panicked     What = "loader panicked"
 	Slow         What = "slow load"

@@ -34,13 +34,16 @@ type Change struct {
 }
 
 func (w *Writes) change(shared bool) *Change {
-	return &Change{of: w, text: rand.Text(), shared: shared, since: time.Now(), stands: make(map[target]*stand)}
+	c := &Change{of: w, text: rand.Text(), shared: shared, since: time.Now(), stands: make(map[target]*stand)}
+	if shared {
+		c.text += " " + strconv.FormatInt(c.since.UnixMilli(), 10) + " " + w.Instance
+	}
+	return c
 }
 
 // Begin begins a shared change that names nothing yet, and that Timeout bounds. It is followed by Done or Stop.
 func (w *Writes) Begin() *Change {
 	c := w.change(true)
-	c.text += " " + strconv.FormatInt(c.since.UnixMilli(), 10) + " " + w.Instance
 	c.tags = make(map[string]struct{})
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,21 +10,26 @@ import (
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
-// Done invalidates what a shared change has named, and ends it, even if ctx has ended. A second one returns what the
-// first did.
+// Done invalidates what a shared change has named, and ends it, even if ctx has ended. Keys that can be replaced are. A
+// second one returns what the first did.
 func (c *Change) Done(ctx context.Context) error {
 	c.done.Do(func() { // RedisTimeout bounds it
 		c.mu.Lock()
 		late := c.over
 		c.called = true
 		c.mu.Unlock()
-		c.Stop()
+		defer c.Stop()
 		if !c.of.Life.Begin() {
 			c.err = c.of.Closed
 			return
 		}
 		defer c.of.Life.Done()
-		if c.err = c.end(ctx); late {
+		on := c.named()
+		var by map[string]Replacement
+		if !late {
+			by = c.of.Owner.Replacing(ctx, keysOf(on))
+		}
+		if c.err = c.finish(ctx, on, by); late {
 			c.err = errs.Join(c.err, c.overdue())
 		}
 	})
@@ -39,16 +44,24 @@ func (c *Change) expire() {
 	c.of.Life.Try(func() { // stop: RedisTimeout for each batch
 		c.of.Logger.LogAttrs(context.Background(), slog.LevelWarn, "cacheguard: intent stood for longer than UpdateTimeout, its changes are invalidated now",
 			slog.String("for", time.Since(c.since).Round(time.Millisecond).String()))
-		_ = c.end(context.Background()) // what fails is pending, and Done invalidates once more
+		_ = c.finish(context.Background(), c.named(), nil) // what fails is pending, and Done invalidates once more
 	})
 }
 
-// end ends the change in Redis, and invalidates what it stands on. What fails is pending.
-func (c *Change) end(ctx context.Context) error {
+// named are the targets that the change has named.
+func (c *Change) named() []target {
 	c.mu.Lock()
-	on := slices.Collect(maps.Keys(c.stands))
-	c.mu.Unlock()
-	return c.of.tell(ctx, requests(on, c.text), sort.end)
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.stands))
+}
+
+func keysOf(on []target) (keys []string) {
+	for _, t := range on {
+		if !t.isEpoch() {
+			keys = append(keys, t.name)
+		}
+	}
+	return keys
 }
 
 // Stop ends the renewals.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/errs"
@@ -18,8 +19,12 @@ const most = 1024
 // request is what Redis is asked about a target, and how that ended.
 type request struct {
 	target
-	text  string // of the change; empty: it is not announced
-	told  string // the notice; empty: the next one
+	text string // of the change; empty: it is not announced
+	told string // the notice; empty: the next one
+
+	filling  protocol.Filling // that the end stores; without a TTL, there is none
+	valueKey string           // of that
+
 	reply *script.Reply
 	err   error // as callers get it
 }

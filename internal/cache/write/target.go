@@ -32,8 +32,14 @@ func (k keys) at(t target) string { return k.Keys.ValueKey(t.name) }
 
 func (k keys) announce(r *request) *script.Call        { return k.Keys.Intend(k.at(r.target), r.text, r.told) }
 func (k keys) renew(t target, text string) script.Call { return k.Keys.RenewIntend(k.at(t), text) }
-func (k keys) end(r *request) *script.Call             { return k.Keys.Done(k.at(r.target), r.text, r.told) }
 func (k keys) invalidate(r *request) *script.Call      { return k.Keys.Invalidate(k.at(r.target), r.told) }
+func (k keys) end(r *request) *script.Call {
+	if r.filling.TTL > 0 {
+		return k.Keys.Replace(r.valueKey, r.text, r.told, r.filling)
+	}
+	return k.Keys.Done(k.at(r.target), r.text, r.told)
+}
+
 func (k keys) steps(r *request) [][]*script.Call {
 	return k.Keys.InvalidateInSteps(k.at(r.target), r.told)
 }

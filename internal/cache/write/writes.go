@@ -65,8 +65,10 @@ type Owner interface {
 	Untold(op, key string, err error) error // does not report it
 	IsFailed(err error) bool                // reports whether Failed returned it
 	Named(keys, tags []string)              // notes what is to be invalidated
-	ArePending(keys bool)                   // notes whether invalidations of keys are pending
-	AreIntended(some bool)                  // notes whether transactions may have to read past the cache
+	// Replacing returns what is to be put in the place of some of the keys.
+	Replacing(ctx context.Context, keys []string) map[string]Replacement
+	ArePending(keys bool)  // notes whether invalidations of keys are pending
+	AreIntended(some bool) // notes whether transactions may have to read past the cache
 }
 
 // Lock is cacheguard.WriteLock.
@@ -87,11 +89,6 @@ type Writes struct {
 // Open makes the Writes those of a Guard.
 func (w *Writes) Open(cfg Config) {
 	w.Config, w.stand, w.parts = cfg, make(map[*Change]struct{}), make(map[int]map[target]replay)
-}
-
-// Invalidate removes keys, and ends the epochs of names.
-func (w *Writes) Invalidate(ctx context.Context, keys, names []string) error {
-	return w.tell(ctx, requests(w.targets(keys, names), ""), sort.invalidate)
 }
 
 // InvalidateOnce is Invalidate without its promise: what fails is not pending. It returns why Redis failed.

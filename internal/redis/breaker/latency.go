@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	turn  = 250 * time.Millisecond // how often the figures are remade
-	slice = 20                     // turns that share a histogram
+	turn  = 125 * time.Millisecond // how often the figures are remade
+	slice = 40                     // turns that share a histogram
 	hands = 12                     // histograms, of a minute together
 
 	leastCount = 32   // replies without which nothing is known of the last minute
@@ -17,7 +17,7 @@ const (
 )
 
 // latency measures how long Redis takes to answer for a part of the keyspace. A reply costs two additions; one of them,
-// four times a second, makes the figures.
+// eight times a second, makes the figures.
 type latency struct {
 	minute [hands]histogram // of the last minute
 	latest histogram        // of this turn
@@ -54,10 +54,10 @@ func (l *latency) note(took time.Duration) (changed bool) {
 	now := int64(time.Since(l.born) / turn)
 	at := bucketOf(took)
 	l.minute[now/slice%hands][at].Add(1)
-	l.latest[at].Add(1)
 	if l.turn.Load() != now {
 		changed = l.next(now)
 	}
+	l.latest[at].Add(1)
 	if l.answered.Load() != nil {
 		l.wake()
 	}

@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -115,8 +116,8 @@ func TestPartIsSlowAfterASecondAndUntilItIsQuickAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newTimeline(t, 5*time.Millisecond)
 		b.run(time.Minute, always(time.Millisecond))
-		b.run(800*time.Millisecond, always(100*time.Millisecond))
-		expect.Equal(t, "slow before a second", b.IsSlow(), false)
+		b.run(500*time.Millisecond, always(100*time.Millisecond))
+		expect.Equal(t, "slow after half of that", b.IsSlow(), false)
 		b.run(time.Second, always(100*time.Millisecond))
 		expect.Equal(t, "slow after a second", b.IsSlow(), true)
 		b.run(5*time.Second, always(15*time.Millisecond))
@@ -124,6 +125,38 @@ func TestPartIsSlowAfterASecondAndUntilItIsQuickAgain(t *testing.T) {
 		b.run(3*time.Second, always(time.Millisecond))
 		expect.Equal(t, "slow afterwards", b.IsSlow(), false)
 		expect.Equal(t, "changes", b.changes.Load(), 2)
+	})
+}
+
+// Whatever replies take now, and wherever in a turn that began.
+func TestPartIsSlowWithinASecond(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, late := range []time.Duration{20, 100, 300, 500} {
+			late *= time.Millisecond
+			for into := range 5 {
+				b := newTimeline(t, 5*time.Millisecond)
+				b.run(2*time.Second+time.Duration(into)*turn/5, always(time.Millisecond))
+				time.Sleep(late) // the last quick reply is from before the change
+				b.run(time.Second-late, always(late+100*time.Microsecond))
+				expect.Equal(t, fmt.Sprintf("slow with replies that take %v, %d fifths into a turn", late, into), b.IsSlow(), true)
+			}
+		}
+	})
+}
+
+func TestStopOfRedisDoesNotMakeAPartSlow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const stop = 500 * time.Millisecond // no reply is waited for longer
+		b := newTimeline(t, time.Millisecond)
+		for range 20 {
+			b.run(3*time.Second, always(time.Millisecond))
+			time.Sleep(stop)
+			for i := range 200 {
+				b.Took(stop * time.Duration(200-i) / 200)
+			}
+		}
+		b.run(time.Second, always(time.Millisecond))
+		expect.Equal(t, "changes", b.changes.Load(), 0)
 	})
 }
 

@@ -11,8 +11,12 @@ const (
 	earliestLate    = 5 * time.Millisecond
 	shortestTimeout = 20 * time.Millisecond
 
-	slowAfter   = time.Second // so long a median must have been too long,
-	fewestSlow  = 8           // of so many replies together
+	// A median must have been too long for slowAfter, in fewestSlow replies together. What the first of them took is part of that. Together with the
+	// turns in which that begins and ends it is less than a second.
+	slowAfter  = 600 * time.Millisecond
+	leastAfter = 2 * turn // all replies to a stop of Redis come in less
+	fewestSlow = 8
+
 	calmAfter   = 2 * time.Second
 	moreCalm    = 4                // times that, each time that it begins again
 	forgetAfter = 10 * time.Minute // unless that is so long ago
@@ -57,9 +61,9 @@ func (m *mood) mayBegin(now time.Duration, n uint64, median time.Duration) bool 
 		return false
 	}
 	if m.began == 0 {
-		m.began = max(now-turn-median, 1) // when the first of them was sent
+		m.began = max(now, 1)
 	}
-	if m.seen += n; m.seen < fewestSlow || now-m.began < slowAfter {
+	if m.seen += n; m.seen < fewestSlow || now-m.began < max(slowAfter-median, leastAfter) {
 		return false
 	}
 	if m.calm *= moreCalm; m.ended == 0 || now-m.ended > forgetAfter {

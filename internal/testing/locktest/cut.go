@@ -152,11 +152,17 @@ func cutOffFromOne(b *bench) {
 		b.Skip("there is only one member")
 	}
 	line := b.line()
-	l, next := b.contested(b.kind.Open(b, line.addr, b.longer()))
+	k := b.kind.Open(b, line.addr, b.longer())
 	from := line.relays[0]
 	if b.server.Leader != nil {
 		from = line.relays[b.server.Leader(b)]
 	}
+	l := b.lock(k)
+	if b.server.Leader == nil {
+		b.renewed(l, nil, 1) // all have heard of it: with a bare majority, the cut would take one of those
+	}
+	next := b.ask(patient(b), b.open())
+	b.awaitAsking(2)
 	made, there := line.accepted(), from.Accepted() > 0
 	from.Cut(true)
 	defer from.Cut(false) // Close waits for answers

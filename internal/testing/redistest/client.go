@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	dialTimeout = 2 * time.Second
-	ioTimeout   = Patience        // go-redis asks again after it; see AsksAgain
-	nodeTimeout = 3 * time.Second // of clients that look for another node then
+	dialTimeout = 10 * time.Second // who is down refuses at once
+	ioTimeout   = Patience         // go-redis asks again after it; see AsksAgain
+	nodeTimeout = 3 * time.Second  // of clients that look for another node then
 )
 
 // AsksAgain has go-redis give up a request that is not answered, and send it again. It is for tests in which it should: others may need minutes.
-func AsksAgain(o *redis.Options) { o.ReadTimeout = Brisk }
+// A RedisTimeout of Brisk is up before, so that a test can say which of the two it was.
+func AsksAgain(o *redis.Options) { o.ReadTimeout = 2 * Brisk }
 
 // newClient makes a client for tests. It repeats commands that fail as a default client does, because the code under test must
 // live with that, but it dials once, so that a server that is down is noticed quickly, and it sends nothing on a new

@@ -2,9 +2,7 @@ package redistest
 
 import (
 	"context"
-	"crypto/sha1" // the name that Redis gives a script
 	_ "embed"
-	"encoding/hex"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +17,7 @@ var declared string
 // that script. It returns the client.
 func DeclaredKeys[C interface{ AddHook(hook redis.Hook) }](tb testing.TB, rdb C) C {
 	tb.Helper()
-	d := &declaring{first: declared, hashes: make(map[string]string)}
+	d := &declaring{prefixed: prefixed{first: declared}}
 	tb.Cleanup(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -37,16 +35,15 @@ var silent string
 // WithoutPublish lets the scripts that the client sends publish nothing, as servers do on which a message must be in the slot of a script's
 // keys. It returns the client.
 func WithoutPublish[C interface{ AddHook(hook redis.Hook) }](rdb C) C {
-	rdb.AddHook(&declaring{first: silent, hashes: make(map[string]string)})
+	rdb.AddHook(&declaring{prefixed: prefixed{first: silent}})
 	return rdb
 }
 
-// declaring puts a text before the sources of scripts. It learns them when they are sent.
+// declaring puts a text before the sources of scripts that a client sends.
 type declaring struct {
-	first string
+	prefixed
 
 	mu      sync.Mutex
-	hashes  map[string]string // of what is sent, by the source's
 	refused []string
 }
 
@@ -79,29 +76,10 @@ func (d *declaring) rewrite(cmd redis.Cmder) {
 	if len(args) < 3 {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	name, _ := args[0].(string)
-	text, _ := args[1].(string)
-	switch {
-	case name == "evalsha":
-		if args[1] = d.hashes[text]; args[1] == "" {
-			args[1] = strings.Repeat("0", 40) // which no server knows
-		}
-	case name == "eval" && !strings.Contains(text, d.first):
-		flags, rest := "", text
-		if strings.HasPrefix(text, "#!") {
-			flags, rest, _ = strings.Cut(text, "\n")
-			flags += "\n"
-		}
-		checked := flags + d.first + rest
-		args[1], d.hashes[hash(text)] = checked, hash(checked)
+	if text, is := args[1].(string); is {
+		args[1] = d.script(name, text)
 	}
-}
-
-func hash(source string) string {
-	sum := sha1.Sum([]byte(source))
-	return hex.EncodeToString(sum[:])
 }
 
 func (d *declaring) look(err error) {

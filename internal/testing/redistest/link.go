@@ -99,7 +99,11 @@ func (l *link) command(cmd value) bool {
 		return true
 	}
 	l.owe(due)
-	_, err := l.road.Write(cmd.raw)
+	raw := cmd.raw
+	if edit := l.proxy.edit; edit != nil {
+		raw = encode(edit(cmd.words))
+	}
+	_, err := l.road.Write(raw)
 	return err == nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync/atomic"
 )
 
 // Ports come from below the ranges the kernel gives to outgoing connections, on Linux and macOS: from one of those, a
@@ -15,12 +16,18 @@ const (
 	busOffset = 10_000 // a cluster node also listens at its port plus this
 )
 
+// ports are tried in an order of this process's own, and each once before any comes again: who is given several does not listen to them yet.
+var (
+	ports = rand.Perm(lastPort - firstPort)
+	tried atomic.Int64
+)
+
 // freePort finds a port that is free now, as is its cluster bus port. Another process may take it before the server
 // does.
 func freePort() (int, error) {
 	var err error
 	for range 100 {
-		port := firstPort + rand.IntN(lastPort-firstPort)
+		port := firstPort + ports[int(tried.Add(1))%len(ports)]
 		if err = errors.Join(listenOnce(port), listenOnce(port+busOffset)); err == nil {
 			return port, nil
 		}

@@ -18,7 +18,8 @@ type Proxy struct {
 	tb       testing.TB
 	addr     string
 	upstream string
-	tasks    sync.WaitGroup // the acceptor and the links
+	tasks    sync.WaitGroup          // the acceptor and the links
+	edit     func([]string) []string // if set, before the first client comes: what the server gets in place of a command
 
 	refusing sync.Mutex // held by Refuse
 

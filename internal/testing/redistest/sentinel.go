@@ -61,6 +61,12 @@ func (s *Sentinel) knowsReplica(ctx context.Context) error {
 	return fmt.Errorf("redistest: the sentinel knows no healthy replica: %v", replicas)
 }
 
+// Forbear keeps the sentinel from making another primary because the machine stands still for a while.
+func (s *Sentinel) Forbear() {
+	err := s.sentinel.node.current().control.Do(context.Background(), "sentinel", "set", sentinelName, "down-after-milliseconds", Patience.Milliseconds()).Err()
+	s.sentinel.must(err)
+}
+
 // Name is the name the sentinel knows the primary by.
 func (s *Sentinel) Name() string { return sentinelName }
 

@@ -17,6 +17,7 @@ import (
 func TestUpdatesUnderLocksThatOutliveTheirServer(t *testing.T) {
 	for _, name := range []string{"mysql", "postgres", "etcd", "zookeeper"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait for leases, on servers of their own
 			r := rung(t, name)
 			started, err := r.Start("")
 			if err != nil {

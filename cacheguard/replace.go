@@ -1,0 +1,241 @@
+package cacheguard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/cache/write"
+	"github.com/cacheguard/go/internal/redis/lease"
+	"github.com/cacheguard/go/internal/redis/wake"
+)
+
+var errTooMany = errors.New("too many keys wait to be loaded")
+
+// longestSlotWait is how long a write waits for a slot in which to load what replaces a value.
+const longestSlotWait = 50 * time.Millisecond
+
+// recent is a key that was asked for, with the Cache that loads it.
+type recent interface {
+	loadAnew(key string) *load
+	cache() any                                // the *Cache
+	warm(ctx context.Context, others []recent) // loads what of these is missing, all of that Cache
+}
+
+type recentOf[K comparable, V any] struct {
+	of *Cache[K, V]
+	k  K
+}
+
+// loadAnew is the load that replaces what the cache has for the key.
+func (r *recentOf[K, V]) loadAnew(key string) *load {
+	c := r.of
+	spec := loadSpec[V]{load: load{policy: &c.policy, spare: true}, loader: c.loader(r.k), tagger: c.tagger(r.k)}
+	return spec.loadOf(c.guard, key, scope{}, nil)
+}
+
+func (r *recentOf[K, V]) cache() any { return r.of }
+
+func (r *recentOf[K, V]) warm(ctx context.Context, all []recent) {
+	ks := make([]K, len(all))
+	for i, other := range all {
+		ks[i] = other.(*recentOf[K, V]).k //nolint:forcetypeassert // it has the same Cache
+	}
+	_ = r.of.warm(ctx, ks, new(warming), new(WarmConfig)) // what fails is logged, and callers load it
+}
+
+// isAsked notes that the key is asked for, if it is to be replaced.
+func (c *Cache[K, V]) isAsked(key string, k K) {
+	if c.cfg.Replace <= 0 || key == "" {
+		return
+	}
+	if lately := c.policy.kind.lately.Load(); lately != nil && !lately.Touch(key) {
+		lately.Add(key, c.cfg.Replace, &recentOf[K, V]{c, k})
+		c.guard.inbox.Start() // to hear what others invalidate
+	}
+}
+
+// replacing returns how to load the keys that can be replaced. What a transaction, or a loader, invalidates cannot: what it reads may be its own.
+func (g *Guard) replacing(ctx context.Context, keys []string) map[string]write.Replacement {
+	if g.listener.Load() == nil || ctx.Err() != nil || scopeOf(ctx, g) != (scope{}) {
+		return nil
+	}
+	by := make(map[string]write.Replacement)
+	for _, key := range keys {
+		if j := g.loadAnew(ctx, key); j != nil {
+			by[key] = &replacing{rebuild: g.newRebuild(j, nil, nil)}
+		}
+	}
+	return by
+}
+
+// loadAnew is the load that replaces what the cache has for the key; nil: that is removed.
+func (g *Guard) loadAnew(ctx context.Context, key string) *load {
+	k := g.kinds.of(key)
+	if k == nil {
+		return nil
+	}
+	if of, ok := k.lately.Load().Asked(key); ok && !g.isSlow(key) && g.mustBypass(ctx, key) == nil {
+		return of.loadAnew(key)
+	}
+	return nil
+}
+
+// replacing loads what is put in the place of an old value, through the lease, while that is served.
+type replacing struct {
+	*rebuild
+
+	first  string // the generation of the load that it found first; empty: none
+	shares string // the generation of the load that it shares
+}
+
+func (r *rebuild) Key() string { return r.load.valueKey }
+
+// Load begins after the change stands. So it may load itself, or share a load that got its lease after it looked first.
+func (r *replacing) Load(ctx context.Context, withdraw func()) (f protocol.Filling, shared bool) {
+	g := r.guard
+	ctx, cancel := context.WithCancelCause(outsideLoads(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(g.life.Ending, func() { cancel(ErrClosed) })()
+	g.inbox.Start()
+	waiter := g.inbox.Watch(protocol.LeaseKey(r.load.valueKey))
+	defer waiter.Stop()
+	r.token = protocol.NewReplacing()
+	if g.cfg.WaitTimeout > 0 {
+		r.patience = time.Now().Add(g.cfg.WaitTimeout)
+	}
+	slotless := time.Now() // since when
+	for polls := 0; ctx.Err() == nil && !r.impatient(); polls++ {
+		got, err := r.look(ctx)
+		switch {
+		case err != nil:
+			r.recall(err)
+			return f, false
+		case got.Status == protocol.Granted && r.shares == "":
+			return r.lead(ctx, got), false
+		case got.Status == protocol.Free && time.Since(slotless) < longestSlotWait:
+			r.stay(ctx, shortestStay)
+			continue
+		case got.Status == protocol.Granted:
+			g.life.Go(r.giveUp) // the load that it shares has ended without a word; stop: RedisTimeout; joined by Close
+			return f, false
+		case got.Status != protocol.Held:
+			return f, false
+		}
+		if r.mayShare(got) {
+			r.shares = got.Generation
+			withdraw()
+		}
+		if ended, stored := r.awaitEnd(ctx, waiter, got, polls); ended {
+			return f, stored
+		}
+		slotless = time.Now()
+	}
+	return f, false
+}
+
+// look asks for the lease, if there is a slot, and else whether somebody has it.
+func (r *replacing) look(ctx context.Context) (protocol.Acquired, error) {
+	r.slot = r.guard.loaders.limits.Try(ctx, r.guard.loaders.need(r.load))
+	request := r.request()
+	request.Anew, request.Inbox, r.epochs = true, r.guard.inbox.Address(), nil
+	got, err := r.acquire(ctx, request)
+	if err != nil || got.Status != protocol.Granted || r.shares != "" {
+		r.returnSlot()
+	}
+	return got, err
+}
+
+// mayShare reports whether the load that has the lease is a replacement as well, began after this one looked first, and will report its end.
+func (r *replacing) mayShare(got protocol.Acquired) bool {
+	r.first = cmp.Or(r.first, got.Generation)
+	return r.shares == "" && got.Generation != r.first && got.Registered && got.Replaces()
+}
+
+// awaitEnd waits until it is time to look again or, if it shares the load, for the message that says how that has ended: only this proves that its
+// value was stored.
+func (r *replacing) awaitEnd(ctx context.Context, waiter *wake.Waiter, got protocol.Acquired, polls int) (ended, stored bool) {
+	if r.shares != "" && got.Generation != r.shares {
+		return true, false // it ended without a word
+	}
+	waiter.Waiting()
+	timer := time.NewTimer(wake.Patience(got.Left, got.Registered, polls))
+	defer timer.Stop()
+	select {
+	case msg := <-waiter.C:
+		what, _, about := protocol.ParsePush(msg.Body, got.Generation)
+		return about && r.shares != "" && !msg.AskAgain, what == protocol.PushedValue || what == protocol.PushedStored
+	case <-timer.C:
+		return false, false
+	case <-r.breaker.Opened():
+	case <-ctx.Done():
+	}
+	return true, false
+}
+
+// lead loads under the lease, which is renewed meanwhile.
+func (r *replacing) lead(ctx context.Context, got protocol.Acquired) protocol.Filling {
+	renewal := &lease.Renewal{Lease: leading{r.rebuild}, TTL: r.guard.cfg.LeaseTTL}
+	r.guard.keeper.Keep(renewal)
+	defer r.guard.keeper.Drop(renewal)
+	return r.loadFor(ctx, got.Generation)
+}
+
+// loadFor loads in the slot, and returns what is to be stored if the generation is still there.
+func (r *rebuild) loadFor(ctx context.Context, generation string) (f protocol.Filling) {
+	r.under.Ready(ctx)
+	r.load.encode = r.encode
+	out := r.guard.loaders.run(ctx, r.load, r.slot)
+	if out.err != nil && !out.absent {
+		r.report(ctx, out.answer(Loaded, 0))
+		return f
+	}
+	stamp, refused := r.stamp(ctx, out.tags)
+	if errors.Is(refused, epoch.ErrUnproven) {
+		return f
+	}
+	return r.prepare(ctx, out, generation, stamp, refused)
+}
+
+// Report counts what came of it.
+func (r *rebuild) Report(ctx context.Context, status string, err error) {
+	if err == nil && status == protocol.Stored {
+		r.guard.replaced.Add(1)
+		return
+	}
+	if status != protocol.Refused {
+		err = cmp.Or(err, errors.New(status))
+	}
+	r.guard.tell(context.WithoutCancel(ctx), report.Unreplaced, r.load.key, err, r.load.policy.logAttrs()...)
+}
+
+// reloading is the value that is loaded at the end of an update, for the key that is to be replaced. Nobody serves the old one any more.
+type reloading struct{ *rebuild }
+
+func (*reloading) Ask(context.Context)   {}
+func (*reloading) Asked(context.Context) {}
+
+// Filling loads, as long as the update's announcement stands for sure.
+func (r *reloading) Filling(ctx context.Context, generation string) (f protocol.Filling) {
+	ctx, cancel := context.WithTimeout(outsideLoads(ctx), r.guard.cfg.LeaseTTL)
+	defer cancel()
+	limits := r.guard.loaders.limits
+	for patience := time.Now().Add(longestSlotWait); r.slot.IsNone() && ctx.Err() == nil && time.Now().Before(patience); {
+		if r.slot = limits.Try(ctx, r.guard.loaders.need(r.load)); r.slot.IsNone() {
+			r.stay(ctx, shortestStay)
+		}
+	}
+	if !r.slot.IsNone() {
+		r.epochs = nil
+		r.prepareLoad(ctx)
+		f = r.loadFor(ctx, generation)
+	}
+	if f.TTL <= 0 {
+		r.Report(ctx, protocol.Refused, nil)
+	}
+	return f
+}

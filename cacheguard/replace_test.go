@@ -1,0 +1,237 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// replacingFleet is a fleet with a key that is hot on all instances.
+func replacingFleet(t *testing.T, n int, cfg Config) (*fleet, *source, []*Cache[int, string]) {
+	t.Helper()
+	f, db := newFleet(t, standalone(t), n, cfg), newSource("old")
+	caches := replacers(t, f, db)
+	db.warm(f, caches, 1)
+	db.value.Store("new")
+	return f, db, caches
+}
+
+// removed fails the test unless the thing is gone, and the Guard counts that.
+func removed(t *testing.T, c *Cache[int, string], f *fleet) {
+	t.Helper()
+	expect.Equal(t, "it is in Redis", f.exists(f.guards[0].keys.ValueKey(c.Key(1))), false)
+	expect.Equal(t, "replaced", c.guard.Stats().Replaced, uint64(0))
+	expect.Equal(t, "not replaced", c.guard.Stats().NotReplaced, uint64(1))
+}
+
+// What another write does while the new value is being loaded decides: this one is not known to be new enough.
+func TestAValueIsRemovedIfAnotherWriteCameWhileItsReplacementWasLoaded(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]func(f *fleet, key string) error{
+		"Invalidate": func(f *fleet, key string) error { return f.guards[1].Invalidate(context.Background(), key) },
+		"Update": func(f *fleet, key string) error {
+			return f.guards[1].Update(context.Background(), key, func(context.Context) error { return nil })
+		},
+		"Done": func(f *fleet, key string) error {
+			in, err := f.guards[1].Intend(context.Background(), Changes{Keys: []string{key}})
+			return errors.Join(err, in.Done(context.Background()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, db, caches := replacingFleet(t, 1, Config{})
+			f.guards = append(f.guards, newGuard(t, shared.Client(t), Config{Prefix: f.guards[0].cfg.Prefix})) // it has no Cache
+			db.during(t, func() error { return caches[0].Invalidate(context.Background(), 1) }, func() {
+				expect.Equal(t, "the other write", other(f, caches[0].Key(1)), nil)
+			})
+			removed(t, caches[0], f)
+		})
+	}
+}
+
+// An intent that stands when the value is put in place gives it an end, as it does what others store.
+func TestAReplacementEndsWithAnIntentThatWasAnnouncedMeanwhile(t *testing.T) {
+	t.Parallel()
+	f, db, caches := replacingFleet(t, 1, Config{LeaseTTL: time.Minute})
+	key := caches[0].Key(1)
+	var in *Intent
+	db.during(t, func() error { return caches[0].Invalidate(context.Background(), 1) }, func() {
+		in = mustIntend(t, f.guards[0], Changes{Keys: []string{key}})
+	})
+	hit(t, caches[0], 1, "new")
+	left := f.redis.PTTL(t.Context(), f.guards[0].keys.ValueKey(key)).Val()
+	if left <= 0 || left > f.guards[0].keys.IntentTTL() {
+		t.Errorf("it lasts for %v", left)
+	}
+	in.kept.Stop()
+}
+
+func TestAValueIsRemovedIfItsReplacementCannotBeLoaded(t *testing.T) {
+	t.Parallel()
+	t.Run("no slot", func(t *testing.T) {
+		t.Parallel()
+		f, _, caches := replacingFleet(t, 1, Config{MaxLoads: 1})
+		s := f.guards[0].loaders.limits.Try(t.Context(), limit.Need{})
+		defer f.guards[0].loaders.limits.Free(s)
+		mustInvalidateKey(t, f.guards[0], caches[0].Key(1))
+		removed(t, caches[0], f)
+	})
+	t.Run("the load fails", func(t *testing.T) {
+		t.Parallel()
+		f := newFleet(t, standalone(t), 1, Config{})
+		var failure error
+		c := newCaches(t, f, CacheConfig[int, string]{
+			Name: "hot", Replace: time.Hour, Load: func(context.Context, int) (string, error) { return "old", failure },
+		})[0]
+		f.wantOf(c, 1, "old", nil)
+		failure = errors.New("no database")
+		expect.Equal(t, "Invalidate", c.Invalidate(t.Context(), 1), nil)
+		removed(t, c, f)
+		failure = nil
+		f.wantOf(c, 1, "old", nil) // the failure is not remembered
+	})
+	t.Run("its call ends", func(t *testing.T) {
+		t.Parallel()
+		f, db, caches := replacingFleet(t, 1, Config{})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- caches[0].Invalidate(ctx, 1) }() // owner: the test; joined below
+		<-db.begun
+		cancel()
+		expect.Equal(t, "Invalidate", <-done, nil)
+		removed(t, caches[0], f)
+	})
+	t.Run("the guard is closed", func(t *testing.T) {
+		t.Parallel()
+		f, db, caches := replacingFleet(t, 2, Config{})
+		done := make(chan error, 1)
+		go func() { done <- caches[0].Invalidate(context.Background(), 1) }() // owner: the test; joined below
+		<-db.begun
+		expect.Equal(t, "Close", f.guards[0].Close(), nil)
+		expect.Equal(t, "Invalidate", <-done, nil)
+		removed(t, caches[0], f)
+	})
+}
+
+// What a transaction reads may be its own, so what it invalidates is removed.
+func TestWhatATransactionInvalidatesIsRemoved(t *testing.T) {
+	t.Parallel()
+	f, db, caches := replacingFleet(t, 1, Config{})
+	in := mustIntend(t, f.guards[0], Changes{Keys: []string{"another"}})
+	expect.Equal(t, "Invalidate", caches[0].Invalidate(in.Context(t.Context()), 1), nil)
+	expect.Equal(t, "it is in Redis", f.exists(f.guards[0].keys.ValueKey(caches[0].Key(1))), false)
+	expect.Equal(t, "loads", db.loads.Load(), int64(1))
+	mustDone(t, in)
+}
+
+// A key that nobody asks for is not worth a load.
+func TestAKeyThatWasNotAskedForLatelyIsRemoved(t *testing.T) {
+	t.Parallel()
+	f, db := newFleet(t, standalone(t), 1, Config{}), newSource("old")
+	c := newCaches(t, f, CacheConfig[int, string]{
+		Name: "hot", Replace: time.Millisecond, Load: func(ctx context.Context, _ int) (string, error) { return db.load(ctx) },
+	})[0]
+	db.warm(f, []*Cache[int, string]{c}, 1)
+	redistest.Await(t, "it was asked for long ago", func() bool { return f.guards[0].loadAnew(t.Context(), c.Key(1)) == nil })
+	expect.Equal(t, "Invalidate", c.Invalidate(t.Context(), 1, 2), nil)
+	expect.Equal(t, "it is in Redis", f.exists(f.guards[0].keys.ValueKey(c.Key(1))), false)
+	expect.Equal(t, "loads", db.loads.Load(), int64(1))
+}
+
+// A process that dies after the announcement leaves nothing old: what was cached ends with the intent.
+func TestWhatADeadProcessWouldHaveReplacedEndsWithItsAnnouncement(t *testing.T) {
+	t.Parallel()
+	f, _, caches := replacingFleet(t, 2, Config{LeaseTTL: brisk})
+	key := caches[0].Key(1)
+	value := f.guards[0].keys.ValueKey(key)
+	c := f.guards[0].writes.Begin()
+	expect.Equal(t, "Announce", c.Announce(t.Context(), []string{key}, nil), nil)
+	c.Stop()
+	redistest.Await(t, "it is gone", func() bool { return !f.exists(value) })
+}
+
+// The entries of other versions are removed: who reads them has another loader.
+func TestAReplacementRemovesTheEntriesOfOtherVersions(t *testing.T) {
+	t.Parallel()
+	f, db, caches := replacingFleet(t, 1, Config{})
+	next := newGuard(t, shared.Client(t), Config{Prefix: f.guards[0].cfg.Prefix})
+	c, err := NewCache(next, CacheConfig[int, string]{Name: "hot", Version: 1, Load: func(context.Context, int) (string, error) { return "old", nil }})
+	expect.Equal(t, "NewCache", err, nil)
+	_, err = c.Get(t.Context(), 1)
+	expect.Equal(t, "Get", err, nil)
+	of1 := f.guards[0].keys.ValueKey(c.Key(1)) + ":v1"
+	redistest.Await(t, "it is stored", func() bool { return f.exists(of1) })
+	db.during(t, func() error { return caches[0].Invalidate(context.Background(), 1) }, func() {
+		expect.Equal(t, "the other version is there meanwhile", f.exists(of1), true)
+	})
+	expect.Equal(t, "the other version is there", f.exists(of1), false)
+	hit(t, caches[0], 1, "new")
+}
+
+// A tag that is invalidated while the new value is being loaded invalidates that too.
+func TestAReplacementIsNotServedIfATagWasInvalidatedMeanwhile(t *testing.T) {
+	t.Parallel()
+	f, db := newFleet(t, standalone(t), 1, Config{}), newSource("old")
+	c := newCaches(t, f, CacheConfig[int, string]{
+		Name: "hot", Replace: time.Hour, Load: func(ctx context.Context, _ int) (string, error) { return db.load(ctx) },
+		Tags: func(int, string) []string { return []string{"tag"} },
+	})[0]
+	db.warm(f, []*Cache[int, string]{c}, 1)
+	db.during(t, func() error { return c.Invalidate(context.Background(), 1) }, func() {
+		hit(t, c, 1, "old")
+		expect.Equal(t, "InvalidateTags", f.guards[0].InvalidateTags(t.Context(), "tag"), nil)
+	})
+	db.value.Store("new")
+	db.release <- struct{}{}
+	f.wantOf(c, 1, "new", nil)
+}
+
+// A local tier has the new value when the call has returned, and none that ends with the announcement.
+func TestALocalTierForgetsWhatIsReplaced(t *testing.T) {
+	t.Parallel()
+	f, db, caches := replacingFleet(t, 1, Config{TTL: time.Hour, Local: LocalConfig{MaxEntries: 100}})
+	redistest.Await(t, "the tier has it", func() bool {
+		_, how, err := caches[0].ask(t.Context(), 1)
+		return err == nil && how == Local
+	})
+	db.during(t, func() error { return caches[0].Invalidate(context.Background(), 1) }, func() {
+		for range 3 {
+			hit(t, caches[0], 1, "old")
+		}
+	})
+	v, err := caches[0].Get(t.Context(), 1)
+	expect.Equal(t, "afterwards", v, "new")
+	expect.Equal(t, "its error", err, nil)
+	expect.Equal(t, "replaced", f.guards[0].Stats().Replaced, uint64(1))
+}
+
+// A storm of invalidations costs no more memory, and no more loads at a time, than there is room for.
+func TestReloadsAreBounded(t *testing.T) {
+	t.Parallel()
+	f, db := newFleet(t, standalone(t), 1, Config{MaxLoads: 2}), newSource("old")
+	c := newCaches(t, f, CacheConfig[int, string]{
+		Name: "hot", Replace: time.Hour, Load: func(ctx context.Context, _ int) (string, error) { return db.load(ctx) },
+	})[0]
+	g := f.guards[0]
+	for k := range 2 * mostReloads {
+		c.isAsked(c.Key(k), k)
+	}
+	expect.Equal(t, "InvalidateAll", g.InvalidateAll(t.Context()), nil) // its own: nobody else's
+	g.reloadNamed(tier.All)
+	<-db.begun
+	<-db.begun
+	g.reloads.mu.Lock()
+	waiting := len(g.reloads.waiting)
+	g.reloads.mu.Unlock()
+	if waiting > mostReloads {
+		t.Errorf("%d wait", waiting)
+	}
+	expect.Equal(t, "loads at a time", g.Stats().Loading, 2)
+	expect.Equal(t, "dropped", g.Stats().NotReplaced > 0, true)
+}
