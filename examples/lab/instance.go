@@ -16,6 +16,8 @@ const (
 	leaseTTL = 3 * time.Second
 	staleFor = time.Minute
 	localTTL = time.Second
+
+	replaceFor = time.Minute
 )
 
 // instance is one of the service, with its own connections to Redis and its own Guard, as if in a process of its own.
@@ -52,11 +54,9 @@ func (l *lab) openInstance(i int, s settings) (*instance, error) {
 	case modeFlight:
 		in.shop = shared{hand, new(singleflight.Group)}
 	default:
-		guard, err := cacheguard.New(in.rdb, l.config(in, s))
-		if err != nil {
+		if in.shop, err = newGuarded(in, l.config(in, s), s.Replace); err != nil {
 			return nil, errors.Join(err, in.rdb.Close(), w.close())
 		}
-		in.shop = guarded{guard, in}
 	}
 	return in, nil
 }

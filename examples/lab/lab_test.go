@@ -241,6 +241,51 @@ func TestACommitAfterAnUpdateLeavesTheOldVersionAndOneUnderAnIntentDoesNot(t *te
 	}
 }
 
+func TestCallersWaitForWhatIsLoadedAfterAWriteUnlessItIsReplaced(t *testing.T) {
+	t.Parallel()
+	for _, replace := range []bool{false, true} {
+		l := newLab(t, settings{Mode: modeGuard, Replace: replace})
+		for i := range instances {
+			mustCall(t, l, i, cacheguard.Hit)
+		}
+		release := l.hold()
+		l.write()
+		awaitFact(t, "it waits for a connection", func() bool { return l.db.queued.Load() == 1 })
+		l.letOneThrough(t)
+		var all sync.WaitGroup
+		for i := range instances {
+			all.Go(func() {
+				if a, err := l.call(i); err != nil || replace && (a.how != cacheguard.Hit || a.product.Version != 0) {
+					t.Errorf("%+v, %v", a, err)
+				}
+			})
+		}
+		if replace {
+			all.Wait()
+		}
+		awaitFact(t, "the new version is being loaded", func() bool { return l.db.queued.Load() == 1 })
+		awaitFact(t, "others wait", func() bool { return replace || l.state(t.Context(), time.Now()).Waiting == instances })
+		release()
+		all.Wait()
+		awaitFact(t, "it is written", func() bool { return l.said("wrote version 1") })
+		for i := range instances {
+			if a, err := l.call(i); err != nil || a.product.Version != 1 || replace && a.how != cacheguard.Hit {
+				t.Errorf("%+v, %v", a, err)
+			}
+		}
+	}
+}
+
+// letOneThrough waits until the database has been written once, and holds its connections again: who writes has one for a moment.
+func (l *lab) letOneThrough(t *testing.T) {
+	t.Helper()
+	for l.db.version.Load() == 0 {
+		<-l.db.pool
+		l.db.pool <- struct{}{}
+		awaitFact(t, "it is written, or waits", func() bool { return l.db.queued.Load() == 1 || l.db.version.Load() == 1 })
+	}
+}
+
 func TestCallersComeAndGo(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, settings{Mode: modeGuard, Callers: 20})

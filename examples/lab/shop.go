@@ -12,7 +12,12 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 )
 
-const hotKey = "product:42"
+// The hot key, as a Guard names it, and as a kind of thing and an ID.
+const (
+	hotKey  = hotKind + ":42"
+	hotKind = "product"
+	hotID   = 42
+)
 
 // entry is where a Guard keeps the hot key, and so do its rivals.
 func entry(prefix string) string { return prefix + ":{" + hotKey + "}" }
@@ -98,16 +103,43 @@ func (s shared) get(ctx context.Context) (answer, error) {
 
 // guarded is cacheguard.
 type guarded struct {
-	guard *cacheguard.Guard
-	in    *instance
+	guard    *cacheguard.Guard
+	products *cacheguard.Cache[int, product]
+	in       *instance
+	replace  bool
+}
+
+func newGuarded(in *instance, cfg cacheguard.Config, replace bool) (shop, error) {
+	guard, err := cacheguard.New(in.rdb, cfg)
+	if err != nil {
+		return nil, err
+	}
+	kind := cacheguard.CacheConfig[int, product]{
+		Name: hotKind,
+		Load: func(ctx context.Context, _ int) (product, error) { return in.query(ctx) },
+	}
+	if replace {
+		kind.Replace = replaceFor
+	}
+	products, err := cacheguard.NewCache(guard, kind)
+	if err != nil {
+		return nil, errors.Join(err, guard.Close())
+	}
+	return guarded{guard, products, in, replace}, nil
 }
 
 func (s guarded) get(ctx context.Context) (a answer, err error) {
-	a.product, err = cacheguard.Get(context.WithValue(ctx, outcomeKey{}, &a.how), s.guard, hotKey, s.in.query)
+	a.product, err = s.products.Get(context.WithValue(ctx, outcomeKey{}, &a.how), hotID)
 	return a, err
 }
 
-func (s guarded) write(ctx context.Context) error { return s.guard.Update(ctx, hotKey, s.in.db.write) }
+// write keeps readers away from the old version at once; or, with Replace, when the new one is there.
+func (s guarded) write(ctx context.Context) error {
+	if s.replace {
+		return s.intending(ctx, func() error { return nil })
+	}
+	return s.guard.Update(ctx, hotKey, s.in.db.write)
+}
 
 func (s guarded) forget(ctx context.Context) error { return s.guard.Invalidate(ctx, hotKey) }
 
@@ -123,6 +155,11 @@ func (s guarded) writeLate(ctx context.Context, intend bool, rest func() error) 
 		s.in.db.commit()
 		return nil
 	}
+	return s.intending(ctx, rest)
+}
+
+// intending writes in a transaction, under an intent.
+func (s guarded) intending(ctx context.Context, rest func() error) error {
 	in, err := s.guard.Intend(ctx, cacheguard.Changes{Keys: []string{hotKey}})
 	if err != nil {
 		return err

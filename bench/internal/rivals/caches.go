@@ -57,6 +57,7 @@ type Setup struct {
 	Waits    bool                                                              // for Redis alone, however slow it is; for ours alone
 	Hooks    cacheguard.Hooks                                                  // for ours alone
 	Dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: as usual
+	Load     func(ctx context.Context, key string) ([]byte, error)             // what Gets load, where a write loads it too; nil: none does
 }
 
 // CacheLibrary makes instances.

@@ -102,7 +102,7 @@ type Figures map[string]float64
 // All are the scenarios, in the order of the report.
 func All() []Scenario {
 	return []Scenario{
-		stampedes(), hits(), arrivals(), lone(), loneMiss(), coldStart(), crowds(), storms(), steady(),
+		stampedes(), hits(), arrivals(), lone(), loneMiss(), coldStart(), crowds(), storms(), steady(), written(),
 		invalidation(), slowLoader(), slowRedis(), crash(), outage(),
 		locks(), contests(), lockStorms(), readShares(), semaphores(), lockRungs(),
 		pageStampedes(), pageHits(), pageLone(),

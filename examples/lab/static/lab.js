@@ -25,6 +25,7 @@ $('callers').addEventListener('change', (e) => change({ callers: Number(e.target
 $('callers').addEventListener('input', (e) => text($('callers-out'), e.target.value));
 $('ttl').addEventListener('change', (e) => change({ ttl: Number(e.target.value) }));
 $('intend').addEventListener('change', (e) => change({ intend: e.target.checked }));
+$('replace').addEventListener('change', (e) => change({ replace: e.target.checked }));
 $('stale').addEventListener('change', (e) => change({ stale: e.target.checked }));
 $('local').addEventListener('change', (e) => change({ local: e.target.checked }));
 $('feed').addEventListener('change', (e) => change({ feed: e.target.checked }));
@@ -61,7 +62,7 @@ function drawSettings(s) {
   if (document.activeElement !== $('callers')) $('callers').value = s.callers;
   if (document.activeElement !== $('callers')) text($('callers-out'), s.callers);
   if (document.activeElement !== $('ttl')) $('ttl').value = s.ttl;
-  for (const id of ['stale', 'local', 'intend']) {
+  for (const id of ['stale', 'local', 'intend', 'replace']) {
     $(id).checked = s[id];
     $(id).disabled = s.mode !== 'guard';
   }
