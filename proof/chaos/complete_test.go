@@ -78,16 +78,18 @@ var kept = map[string]string{
 	"an entry belongs to its kind": kinds, "an update survives its writer": survives, "a transaction survives its process": committed,
 	"a put stores only what nothing has overtaken": puts, "two versions side by side": versions, "nobody pays for another": nobodyPays,
 	"turned off and on again, the cache is right": turnedOn, "a loaded value reaches its callers": reaches, "what an error says": says,
-	"what is pending is not served, and is sent":                    sentAgain,
-	"without Redis nothing is written unless `UpdateAnyway` is set": survives,
-	"a local tier lags by a message, or seconds":                    tierDelay,
-	"nothing stale while slots move":                                staleFill,
-	"an evicted epoch makes misses":                                 many,
+	"what is pending is not served, and is sent":                                      sentAgain,
+	"without Redis nothing is written unless `UpdateAnyway` is set":                   survives,
+	"a local tier serves nothing that was invalidated longer ago than `Local.MaxLag`": tierDelay,
+	"nothing stale while slots move":                                                  staleFill,
+	"an evicted epoch makes misses":                                                   many,
 }
 
-// elsewhere are those about what an outage costs, and about a failover, which may forget here. Their own tests break them, too.
+// elsewhere are those about what an outage costs, about a failover, which may forget here, and about servers with rules
+// of their own. Their own tests break them, too.
 var elsewhere = []string{
 	"a node that is away concerns its own keys", "writes and locks fail at once while the breaker is open", "with `Config.Replicas` a failover forgets no invalidation",
+	"waiters are woken where scripts may not publish",
 }
 
 // Whoever makes a promise has the chaos check it.

@@ -90,11 +90,13 @@ func (w *worker) open() *opened {
 	if w.index%4%3 == 0 {
 		cfg.StaleFor, cfg.EarlyRefresh = w.ttl, 1
 	}
-	patient := cfg.StaleFor / 1000 // 0: there is nothing stale
+	patient := cfg.StaleFor / 1000                    // 0: there is nothing stale
+	replace := time.Duration(w.index%3) * time.Minute // 0: not at all
 	var errs [5]error
 	o.guard, errs[0] = cacheguard.New(w.rdb.(cacheguard.Redis), cfg)
 	o.things, errs[1] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
 		Name: "thing", Version: o.version, Tags: func(_ int, v value) []string { return tagsOf(v.Tags) }, Patience: patient,
+		Replace: replace,
 		Load: func(ctx context.Context, _ int) (value, error) {
 			if rand.N(4) == 0 { // so that some are stale
 				cacheguard.SetTTL(ctx, rand.N(100*time.Millisecond))

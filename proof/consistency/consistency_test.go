@@ -1,11 +1,15 @@
 package consistency
 
 import (
+	"bytes"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // duration is CONSISTENCY, or short.
@@ -66,6 +70,12 @@ func TestTheSameFaultsMakeDeleteAfterWriteReturnOldVersions(t *testing.T) {
 func TestWithoutFaultsGetAndUpdateAreLinearizable(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t, "patient")
+	redistest.Await(t, "something is updated", func() bool {
+		return slices.ContainsFunc(s.all, func(p *process) bool {
+			raw, err := os.ReadFile(p.log)
+			return err == nil && bytes.Contains(raw, []byte("updated "))
+		})
+	})
 	<-time.After(duration())
 	s.stop()
 	stopped := s.rest()
