@@ -310,11 +310,12 @@ func noPublish[K OnRedis[L], L Held](s *stage[K, L]) {
 	await(s, "the waiter is registered", s.registered)
 	s.unlock(l)
 	for told := false; !told; {
-		m, err := heard.ReceiveMessage(patient(s))
+		got, err := heard.ReceiveTimeout(s.Context(), redistest.Patience)
 		if err != nil {
 			s.Fatal("nobody told the waiter: ", err)
 		}
-		told = !strings.HasPrefix(m.Payload, wake.Frame("", "")) // a probe
+		m, is := got.(*redis.Message)
+		told = is && !strings.HasPrefix(m.Payload, wake.Frame("", "")) // that is a probe
 	}
 	s.unlock(w.Got())
 }
