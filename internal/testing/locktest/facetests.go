@@ -309,9 +309,10 @@ func noPublish[K OnRedis[L], L Held](s *stage[K, L]) {
 	w := s.behind(k, other)
 	await(s, "the waiter is registered", s.registered)
 	s.unlock(l)
+	end := patient(s)
 	for told := false; !told; {
 		got, err := heard.ReceiveTimeout(s.Context(), redistest.Patience)
-		if err != nil {
+		if err = errors.Join(err, end.Err()); err != nil { // probes come all the time
 			s.Fatal("nobody told the waiter: ", err)
 		}
 		m, is := got.(*redis.Message)
