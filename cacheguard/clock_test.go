@@ -46,6 +46,7 @@ func TestAServersClockThatIsSetBackMakesNobodyLoadWhatIsFresh(t *testing.T) {
 			g := f.guards[1]
 			expect.Equal(t, "first Get", mustGet(t, g, "a", unwanted[string](t)), "a") // subscribes
 			redistest.Await(t, "the clock is known", func() bool { return g.knowsClock("a") })
+			redistest.Await(t, "the script of an echo has run", func() bool { return g.local == nil || g.local.IsInformed("a") })
 			for _, d := range []time.Duration{-time.Hour, -2 * time.Minute} {
 				g.local.Forget(keys...)
 				g.step("a", d)

@@ -309,12 +309,14 @@ func noPublish[K OnRedis[L], L Held](s *stage[K, L]) {
 	w := s.behind(k, other)
 	await(s, "the waiter is registered", s.registered)
 	s.unlock(l)
+	end := patient(s)
 	for told := false; !told; {
-		m, err := heard.ReceiveMessage(patient(s))
-		if err != nil {
+		got, err := heard.ReceiveTimeout(s.Context(), redistest.Patience)
+		if err = errors.Join(err, end.Err()); err != nil { // probes come all the time
 			s.Fatal("nobody told the waiter: ", err)
 		}
-		told = !strings.HasPrefix(m.Payload, wake.Frame("", "")) // a probe
+		m, is := got.(*redis.Message)
+		told = is && !strings.HasPrefix(m.Payload, wake.Frame("", "")) // that is a probe
 	}
 	s.unlock(w.Got())
 }
