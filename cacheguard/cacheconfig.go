@@ -91,10 +91,11 @@ type CacheConfig[K comparable, V any] struct {
 	Patience time.Duration
 
 	// Replace has a key that was asked for within that time on this instance replaced, not removed, when this instance invalidates it:
-	// by Invalidate, Intent.Done, the end of an Update, InvalidateTags, or a feed. The call loads the new value while others still
-	// serve the old one, puts it in its place in one step, and returns then; so no Get waits for a load after a write. What it promises is
-	// the same: no Get that begins afterwards returns an older value. An invalidation by another process, as by one without the
-	// Cache, removes the key; one instance that was asked for it loads it at once.
+	// by Invalidate, by Intent.Done, by the end of an Update of this one key, or for a feed. The call loads the new value while
+	// others still serve the old one (not in an Update, which removes it first), puts it in its place in one step, and returns then; so
+	// no Get waits for a load after a write. What it promises is the same: no Get that begins afterwards returns an older value. What
+	// UpdateMany, a tag, or another process that does not replace invalidates is removed; one instance that was asked for it loads
+	// it at once.
 	//
 	// Such a load runs only when no other load waits for a slot of MaxLoads and FleetLoads. If there is none within 50 ms, if the load
 	// fails or takes longer than the context of the call, or if another write comes in between, the key is removed, as without

@@ -123,6 +123,13 @@ func TestOnAServerWhoseScriptsMayNotPublishTheProcessSendsNotices(t *testing.T) 
 		"an update": func(g *Guard) error {
 			return g.Update(context.Background(), "k", func(context.Context) error { return nil })
 		},
+		"an intent": func(g *Guard) error {
+			intent, err := g.Intend(context.Background(), Changes{Keys: []string{"k"}})
+			if err != nil {
+				return err
+			}
+			return intent.Done(context.Background())
+		},
 	} {
 		f.keptBy(0, "k", mustGet(t, f.guards[0], "k", returns("old")))
 		before := f.events.count(Loaded)
@@ -150,6 +157,24 @@ func TestOnAServerWhoseScriptsMayNotPublishWaitersAreWokenAllTheSame(t *testing.
 	close(end)
 	want(t, leader, "v")
 	want(t, waiter, "v") // its timer is an hour away
+
+	writing, write := make(chan struct{}), make(chan struct{})
+	update := func(g *Guard, f func()) <-chan error {
+		done := make(chan error, 1)
+		go func() { // owner: the test; ends with the update; joined by receiving
+			done <- g.Update(context.Background(), "written", func(context.Context) error { f(); return nil })
+		}()
+		return done
+	}
+	first := update(f.guards[0], func() { close(writing); <-write })
+	<-writing
+	second := update(f.guards[1], func() {})
+	redistest.Await(t, "the next writer waits for the lock", func() bool {
+		return f.lockInfo("written").WaitingWriters > 0
+	})
+	close(write)
+	expect.Equal(t, "the first writer", <-first, nil)
+	expect.Equal(t, "the one that waited", <-second, nil)
 }
 
 func TestATierHasEchoesAfterTheGuardIsClosedThatAskedForThem(t *testing.T) {

@@ -211,3 +211,22 @@ func TestAClientWhoseNodesAreNotKnownIsRefused(t *testing.T) {
 	}
 	expect.ErrorIs(t, CheckReplicas(struct{ *redis.Client }{rdb}, 1), nil)
 }
+
+func TestWhatAParcelThatWaitsForReplicasMayNotPublishItsProcessPublishes(t *testing.T) {
+	t.Parallel()
+	primary, _, _ := pair(t)
+	heard := primary.Client(t).Subscribe(t.Context(), "told")
+	t.Cleanup(func() { _ = heard.Close() })
+	_, err := heard.Receive(t.Context())
+	expect.ErrorIs(t, err, nil)
+	tells := script.New("redis.call('DEL', KEYS[1])\npublish('told', ARGV[1])\nreturn ARGV[1]")
+	s := newLink(t, redistest.WithoutPublish(primary.Client(t)), patient)
+	for _, word := range []string{"a", "b"} { // the script is unknown at first
+		got, err := s.acknowledge(t.Context(), []*script.Call{{Script: tells, Keys: []string{"{k}"}, Args: []any{word}}})[0].Text()
+		expect.Equal(t, "the script's own reply", got, word)
+		expect.ErrorIs(t, err, nil)
+		m, err := heard.ReceiveMessage(t.Context())
+		expect.ErrorIs(t, err, nil)
+		expect.Equal(t, "message", m.Payload, word)
+	}
+}

@@ -166,6 +166,7 @@ func (l *lane) landLocked(f *flight) {
 	l.returnCreditLocked(f)
 }
 
+// returnCreditLocked returns the credit of a flight once: when it is slow, or when it lands.
 func (l *lane) returnCreditLocked(f *flight) {
 	if !f.slow {
 		f.slow = true

@@ -62,6 +62,7 @@ func RunFace[K OnRedis[L], L Held](t *testing.T, f Face[K, L]) {
 		"a restart that forgets a lock ends its lease and waiters go on":  forgets[K, L],
 		"a flush ends leases and queues waiters anew":                     flushed[K, L],
 		"waiters of a process that may not subscribe poll":                noPush[K, L],
+		"waiters are told of an unlock where scripts may not publish":     noPublish[K, L],
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

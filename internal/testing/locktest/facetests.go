@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/internal/testing/expect"
@@ -290,4 +291,42 @@ func noPush[K OnRedis[L], L Held](s *stage[K, L]) {
 	w := s.behind(k, other)
 	s.unlock(l)
 	s.unlock(w.Got())
+}
+
+// noPublish hears the message that tells the waiter: the process that unlocks must have sent it, as no script can.
+func noPublish[K OnRedis[L], L Held](s *stage[K, L]) {
+	if s.face.Polls {
+		s.Skip("nobody is told")
+	}
+	rdb := func() *redis.Client { return redistest.WithoutPublish(s.face.Server.Client(s)) }
+	k, other := s.on(rdb(), config.Lock{TTL: time.Hour}), s.on(rdb(), config.Lock{TTL: time.Hour})
+	heard := s.face.Server.Client(s).PSubscribe(s.Context(), s.prefix+keys.Inboxes+"*")
+	s.Cleanup(func() { _ = heard.Close() })
+	if _, err := heard.Receive(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	l := s.lock(k, "x")
+	w := s.behind(k, other)
+	await(s, "the waiter is registered", s.registered)
+	s.unlock(l)
+	for told := false; !told; {
+		m, err := heard.ReceiveMessage(patient(s))
+		if err != nil {
+			s.Fatal("nobody told the waiter: ", err)
+		}
+		told = !strings.HasPrefix(m.Payload, wake.Frame("", "")) // a probe
+	}
+	s.unlock(w.Got())
+}
+
+// registered reports whether an inbox is among what Redis has of the locks.
+func (s *stage[K, L]) registered() bool {
+	rdb := s.face.Server.Client(s)
+	for _, key := range rdb.Keys(s.Context(), s.prefix+"*").Val() {
+		all := append(rdb.HVals(s.Context(), key).Val(), rdb.ZRange(s.Context(), key, 0, -1).Val()...)
+		if slices.ContainsFunc(all, func(text string) bool { return strings.Contains(text, keys.Inboxes) }) {
+			return true
+		}
+	}
+	return false
 }
