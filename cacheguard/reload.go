@@ -85,9 +85,8 @@ func (g *Guard) reloadOf(key string, of recent) bool {
 
 // loadWaiting loads keys until none waits.
 func (g *Guard) loadWaiting() {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	defer context.AfterFunc(g.life.Ending, func() { cancel(ErrClosed) })()
+	ctx, cancel := g.apart(context.Background())
+	defer cancel()
 	for {
 		g.reloads.mu.Lock()
 		all := g.reloads.waiting

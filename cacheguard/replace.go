@@ -19,6 +19,9 @@ var errTooMany = errors.New("too many keys wait to be loaded")
 // longestSlotWait is how long a write waits for a slot in which to load what replaces a value.
 const longestSlotWait = 50 * time.Millisecond
 
+// mostReplaced is how many keys one call replaces at most.
+const mostReplaced = 64
+
 // recent is a key that was asked for, with the Cache that loads it.
 type recent interface {
 	loadAnew(key string) *load
@@ -66,11 +69,39 @@ func (g *Guard) replacing(ctx context.Context, keys []string) map[string]write.R
 	}
 	by := make(map[string]write.Replacement)
 	for _, key := range keys {
+		if len(by) == g.mostReplaced() {
+			break
+		}
 		if j := g.loadAnew(ctx, key); j != nil {
 			by[key] = &replacing{rebuild: g.newRebuild(j, nil, nil)}
 		}
 	}
 	return by
+}
+
+// mostReplaced is how many keys of a call are replaced: no more than could be loaded at once. Others are removed without more ado, as with thousands
+// the announcements alone would take longer than it takes to load what is still asked for.
+func (g *Guard) mostReplaced() int {
+	most := mostReplaced
+	for _, limit := range [...]int{g.cfg.MaxLoads, g.cfg.FleetLoads} {
+		if limit > 0 {
+			most = min(most, limit)
+		}
+	}
+	return most
+}
+
+// apart is a context that ends with the call's, or with the Guard, and has none of its values: one may be a transaction of the caller's, through which
+// the loader would read what may never be committed.
+func (g *Guard) apart(call context.Context) (ctx context.Context, cancel func()) {
+	ctx, end := context.WithCancelCause(context.Background())
+	atCall := context.AfterFunc(call, func() { end(context.Cause(call)) })
+	atClose := context.AfterFunc(g.life.Ending, func() { end(ErrClosed) })
+	return ctx, func() {
+		atCall()
+		atClose()
+		end(nil)
+	}
 }
 
 // loadAnew is the load that replaces what the cache has for the key; nil: that is removed.
@@ -98,9 +129,8 @@ func (r *rebuild) Key() string { return r.load.valueKey }
 // Load begins after the change stands. So it may load itself, or share a load that got its lease after it looked first.
 func (r *replacing) Load(ctx context.Context, withdraw func()) (f protocol.Filling, shared bool) {
 	g := r.guard
-	ctx, cancel := context.WithCancelCause(outsideLoads(ctx))
-	defer cancel(nil)
-	defer context.AfterFunc(g.life.Ending, func() { cancel(ErrClosed) })()
+	ctx, cancel := g.apart(ctx)
+	defer cancel()
 	g.inbox.Start()
 	waiter := g.inbox.Watch(protocol.LeaseKey(r.load.valueKey))
 	defer waiter.Stop()
@@ -221,7 +251,9 @@ func (*reloading) Asked(context.Context) {}
 
 // Filling loads, as long as the update's announcement stands for sure.
 func (r *reloading) Filling(ctx context.Context, generation string) (f protocol.Filling) {
-	ctx, cancel := context.WithTimeout(outsideLoads(ctx), r.guard.cfg.LeaseTTL)
+	ctx, leave := r.guard.apart(ctx)
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, r.guard.cfg.LeaseTTL)
 	defer cancel()
 	limits := r.guard.loaders.limits
 	for patience := time.Now().Add(longestSlotWait); r.slot.IsNone() && ctx.Err() == nil && time.Now().Before(patience); {

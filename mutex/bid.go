@@ -3,6 +3,7 @@ package mutex
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/lock/locker"
@@ -17,12 +18,14 @@ type bid struct {
 
 	lease  locker.Lease
 	of     *Quorum
-	trails []send.Trail // one for each server
+	trails []send.Trail  // one for each server
+	misses []atomic.Bool // the servers that do not have the lease, by their last answers
 }
 
 func (q *Quorum) newBid(ctx context.Context, name string) *bid {
 	cfg := &q.base.Config
-	b := &bid{calls: newCalls(ctx, lockKey(cfg.Prefix, name), cfg.Instance), of: q, trails: make([]send.Trail, len(q.servers))}
+	b := &bid{calls: newCalls(ctx, lockKey(cfg.Prefix, name), cfg.Instance), of: q}
+	b.trails, b.misses = make([]send.Trail, len(q.servers)), make([]atomic.Bool, len(q.servers))
 	b.lease.Locker, b.lease.Claim, b.lease.Name, b.lease.Token = q.base, b, name, b.token
 	return b
 }
@@ -52,7 +55,9 @@ func (b *bid) take(ctx context.Context) (fence int64, err error) {
 // renew asks every server to extend the lease and to remember the fence.
 func (b *bid) renew(ctx context.Context, fence int64) error {
 	votes, ok := b.of.ballot(func(i int) vote {
-		return counted(b.of.servers[i].Ask(ctx, b.renewal(b.ttl(), fence), nil))
+		v := counted(b.of.servers[i].Ask(ctx, b.renewal(b.ttl(), fence), nil))
+		b.misses[i].Store(v.err == nil && v.reply == queue.Lost)
+		return v
 	})
 	if ok {
 		return nil
@@ -64,6 +69,17 @@ func (b *bid) renew(ctx context.Context, fence int64) error {
 		}
 	}
 	return verdict(votes, no)
+}
+
+// join asks for the lock on the servers that do not have the lease, once a majority has extended it. Package mutex says why that is safe.
+func (b *bid) join(ctx context.Context) {
+	for i := range b.misses {
+		if b.misses[i].Swap(false) {
+			b.of.base.Life.Go(func() { // owner: the Quorum; stop: RedisTimeout; joined by Close
+				_, _ = b.of.servers[i].Ask(ctx, b.asking(b.ttl(), 0, 0, ""), &b.trails[i]) // the next renewal tells
+			})
+		}
+	}
 }
 
 func (b *bid) ttl() time.Duration { return b.of.base.Config.TTL }
@@ -79,6 +95,8 @@ func (b *bid) Extend(ctx context.Context) (reply int, sent time.Time, err error)
 		return queue.Revoked, sent, nil
 	case errors.Is(err, ErrLeaseLost):
 		return queue.Lost, sent, nil
+	case err == nil:
+		b.join(ctx)
 	}
 	return queue.Done, sent, err
 }

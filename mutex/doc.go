@@ -66,4 +66,10 @@
 //     released the lock last. The successor that the unlock named asks with its own id and learns whether it has the lock; if
 //     it has left, the lock is released for it.
 //   - A process that was paused finds its contexts ended when it wakes up, and its renewals refused.
+//
+// A Quorum's holder may have a bare majority, as another one had the lock on the other servers when it asked. Whenever a majority has
+// extended its lease, it asks the servers that answered without it, so that it can lose one later. That is safe: a server grants only
+// what is free there, so the token takes nothing from anybody, and keeps others out. It counts for nothing in the renewal before it,
+// which had a majority without it, so it never turns a lost lease into one that is held. In the next renewal it counts as any other:
+// the server has the token then, and learns the fence. Unlock gives it back, and a request that arrives after that is refused.
 package mutex

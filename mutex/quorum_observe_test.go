@@ -6,6 +6,7 @@ import (
 
 	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestAQuorumShowsTheHolderThatAMajorityOfItsServersNames(t *testing.T) {
@@ -52,6 +53,10 @@ func TestAQuorumIsLookedAtAsLongAsAMajorityAnswers(t *testing.T) {
 	q := c.quorum(Config{TTL: time.Hour})
 	lease := must(t)(q.TryLock(t.Context(), "k"))
 	seen := q.observed()
+	redistest.Await(t, "all servers have granted it", func() bool {
+		lock, err := seen.Inspect(t.Context(), "k")
+		return err == nil && len(lock.By) == 1 && lock.By[0].Servers == 5
+	})
 	for i := range 2 {
 		c.proxies[i].Refuse(true)
 	}

@@ -24,7 +24,8 @@ local deadline, was, address = parse(s.lease)
 local left = math.min(deadline - now, was) -- more than its length: the clock was set back
 local held = s.token ~= '' and left > 0
 if held and deadline - now > was then
-  extend(key, address, was)
+  although_full(key)
+  redis.call('HSET', key, 'lease', lease(was, address)) -- its TTL is longer already
 end
 
 local again = holds(id, token)

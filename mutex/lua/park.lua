@@ -16,6 +16,7 @@ end
 if not holds(id, id) then
   return redis.call('HGET', key, 'revoked') == id and -1 or 0
 end
-extend(key, '', tonumber(ARGV[2]))
+although_full(key)
 redis.call('HSET', key, 'token', parked)
+extend(key, '', tonumber(ARGV[2]))
 return 1

@@ -43,17 +43,20 @@ local function lease(length, inbox)
   return time[1] .. ' ' .. time[2] .. ' ' .. length .. ' ' .. inbox
 end
 
+-- PEXPIRE is the last command on a key in a script. If the clock is set back by more while a script runs, Redis 7.0 takes the key for
+-- expired until the script ends: what follows would find it empty, and leave it without a TTL.
+
 -- Makes the hash outlive the lease by MEMORY. Returns an error if Redis refuses.
 local function keep(key, length)
   if tonumber(s.kept) >= now + length + MEMORY then
     return
   end
+  redis.call('HSET', key, 'kept', now + length + 2 * MEMORY)
   local reply = redis.pcall('PEXPIRE', key, length + 2 * MEMORY)
   if type(reply) == 'table' then
     redis.call('DEL', key) -- not allowed: no key may be left without a TTL
     return reply
   end
-  redis.call('HSET', key, 'kept', now + length + 2 * MEMORY)
 end
 
 -- Lets a script write though memory is full: Redis refuses only what is the first write of a script. For those that keep, or give up,
@@ -62,15 +65,16 @@ local function although_full(key)
   redis.call('HDEL', key, '')
 end
 
--- Sets the holder's lease, and repairs the key's TTL if somebody else has changed it. The TTL comes first: see although_full.
+-- Sets the holder's lease, and repairs the key's TTL if somebody else has changed it.
 local function extend(key, inbox, length)
   if s.holds ~= '' then -- one of an owner's holds: another may have a longer lease, and trusts it
     local deadline, was = parse(s.lease)
     length = math.max(length, math.min(deadline - now, was))
   end
-  redis.call('PEXPIRE', key, length + 2 * MEMORY)
   s.kept = now + length + 2 * MEMORY
+  although_full(key)
   redis.call('HSET', key, 'lease', lease(length, inbox), 'kept', s.kept)
+  redis.call('PEXPIRE', key, length + 2 * MEMORY)
 end
 
 -- Gives the lock to an id. If another id has just given it up, s.last is that. Returns the fence, and an error if Redis refuses.

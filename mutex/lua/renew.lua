@@ -9,8 +9,9 @@ if not holds(id, token) then
   return redis.call('HGET', key, 'revoked') == token and -1 or 0
 end
 local _, _, inbox = parse(s.lease)
-extend(key, inbox, tonumber(ARGV[3]))
 if tonumber(ARGV[4]) > tonumber(s.fence) then
+  although_full(key)
   redis.call('HSET', key, 'fence', ARGV[4])
 end
+extend(key, inbox, tonumber(ARGV[3]))
 return 1
