@@ -131,8 +131,8 @@ func TestPartIsSlowAfterASecondAndUntilItIsQuickAgain(t *testing.T) {
 // Whatever replies take now, and wherever in a turn that began.
 func TestPartIsSlowWithinASecond(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		for _, late := range []time.Duration{20, 100, 300, 500} {
-			late *= time.Millisecond
+		for _, ms := range []int{20, 100, 300, 500} {
+			late := time.Duration(ms) * time.Millisecond
 			for into := range 5 {
 				b := newTimeline(t, 5*time.Millisecond)
 				b.run(2*time.Second+time.Duration(into)*turn/5, always(time.Millisecond))
