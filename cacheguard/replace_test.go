@@ -235,3 +235,56 @@ func TestReloadsAreBounded(t *testing.T) {
 	expect.Equal(t, "loads at a time", g.Stats().Loading, 2)
 	expect.Equal(t, "dropped", g.Stats().NotReplaced > 0, true)
 }
+
+// With thousands of keys the announcements alone would take seconds.
+func TestACallReplacesNoMoreKeysThanCouldBeLoadedAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{MaxLoads: 2})
+	c := newCaches(t, f, CacheConfig[int, string]{
+		Name: "hot", Replace: time.Hour, Load: func(context.Context, int) (string, error) { return "v", nil },
+	})[0]
+	ks := make([]int, 20)
+	for i := range ks {
+		ks[i] = i
+		_, err := c.Get(t.Context(), i)
+		expect.Equal(t, "error", err, nil)
+	}
+	expect.Equal(t, "Invalidate", c.Invalidate(t.Context(), ks...), nil)
+	there := 0
+	for k := range ks {
+		if f.exists(f.guards[0].keys.ValueKey(c.Key(k))) {
+			there++
+		}
+	}
+	s := f.guards[0].Stats()
+	expect.Equal(t, "in Redis", there, int(s.Replaced))
+	expect.Equal(t, "tried to replace", s.Replaced+s.NotReplaced, uint64(2))
+}
+
+// A transaction of the caller's may never be committed.
+func TestWhatReplacesIsLoadedWithoutTheValuesOfTheCall(t *testing.T) {
+	t.Parallel()
+	type tx struct{}
+	for name, write := range map[string]func(ctx context.Context, c *Cache[int, string]) error{
+		"Invalidate": func(ctx context.Context, c *Cache[int, string]) error { return c.Invalidate(ctx, 1) },
+		"Update": func(ctx context.Context, c *Cache[int, string]) error {
+			return c.Update(ctx, 1, func(context.Context) error { return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCaches(t, newFleet(t, standalone(t), 1, Config{}), CacheConfig[int, string]{
+				Name: "hot", Replace: time.Hour, Load: func(ctx context.Context, _ int) (string, error) {
+					if ctx.Value(tx{}) != nil {
+						return "not committed", nil
+					}
+					return "committed", nil
+				},
+			})[0]
+			_, err := c.Get(t.Context(), 1)
+			expect.Equal(t, "error", err, nil)
+			expect.Equal(t, name, write(context.WithValue(t.Context(), tx{}, true), c), nil)
+			hit(t, c, 1, "committed")
+		})
+	}
+}
