@@ -141,10 +141,9 @@ func TestOnAServerWhoseScriptsMayNotPublishTheProcessSendsNotices(t *testing.T) 
 	}
 }
 
-func TestOnAServerWhoseScriptsMayNotPublishWaitersAreWokenAllTheSame(t *testing.T) {
-	t.Parallel()
-	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: bearing, LeaseTTL: time.Hour, WaitTimeout: time.Hour},
-		withoutPublish(shared.Client(t)), withoutPublish(shared.Client(t))).listening()
+// wakesAWaiter has an instance wait for a load of another one. Its timer has to be an hour away.
+func (f *fleet) wakesAWaiter() {
+	f.t.Helper()
 	began, end := make(chan struct{}), make(chan struct{})
 	leader := async(f.guards[0], "k", func(context.Context) (string, error) {
 		close(began)
@@ -152,11 +151,18 @@ func TestOnAServerWhoseScriptsMayNotPublishWaitersAreWokenAllTheSame(t *testing.
 		return "v", nil
 	})
 	<-began
-	waiter := async(f.guards[1], "k", unwanted[string](t))
+	waiter := async(f.guards[1], "k", unwanted[string](f.t))
 	f.awaitRegistered("k", 1)
 	close(end)
-	want(t, leader, "v")
-	want(t, waiter, "v") // its timer is an hour away
+	want(f.t, leader, "v")
+	want(f.t, waiter, "v")
+}
+
+func TestOnAServerWhoseScriptsMayNotPublishWaitersAreWokenAllTheSame(t *testing.T) {
+	t.Parallel()
+	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: bearing, LeaseTTL: time.Hour, WaitTimeout: time.Hour},
+		withoutPublish(shared.Client(t)), withoutPublish(shared.Client(t))).listening()
+	f.wakesAWaiter()
 
 	writing, write := make(chan struct{}), make(chan struct{})
 	update := func(g *Guard, f func()) <-chan error {

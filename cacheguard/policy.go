@@ -105,8 +105,10 @@ func (ks *kinds) byName(name string) *kind {
 
 // of returns the kind that a key belongs to; nil: none.
 func (ks *kinds) of(key string) *kind {
-	name, _, _ := strings.Cut(key, ":")
-	return ks.byName(name)
+	if name, _, found := strings.Cut(key, ":"); found {
+		return ks.byName(name)
+	}
+	return nil
 }
 
 // all are the kinds, by name.

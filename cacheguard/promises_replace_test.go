@@ -139,7 +139,7 @@ func mustInvalidateKey(t *testing.T, g *Guard, key string) {
 func promiseReplacedTogether(t *testing.T, a arena) {
 	f := newFleet(t, a, 3, Config{})
 	if f.deaf {
-		return // nobody hears that somebody else's load has ended
+		return // its writers hear of no load's end, and share none
 	}
 	db := newSource("v1")
 	caches := replacers(t, f, db)

@@ -67,9 +67,9 @@ func (g *Guard) replacing(ctx context.Context, keys []string) map[string]write.R
 	if g.listener.Load() == nil || ctx.Err() != nil || scopeOf(ctx, g) != (scope{}) {
 		return nil
 	}
-	by := make(map[string]write.Replacement)
+	by, most := make(map[string]write.Replacement), g.mostReplaced()
 	for _, key := range keys {
-		if len(by) == g.mostReplaced() {
+		if len(by) == most {
 			break
 		}
 		if j := g.loadAnew(ctx, key); j != nil {

@@ -114,10 +114,8 @@ func tallyOf(o *report.Observer, p *policy) *observe.Tally {
 
 // tallyOfKey is where to count what happens to the key.
 func (g *Guard) tallyOfKey(o *report.Observer, key string) *observe.Tally {
-	if name, _, found := strings.Cut(key, ":"); found {
-		if k := g.kinds.byName(name); k != nil {
-			return &k.tally
-		}
+	if k := g.kinds.of(key); k != nil {
+		return &k.tally
 	}
 	return &o.Others
 }

@@ -23,18 +23,7 @@ func onServerless(t *testing.T) arena {
 func TestServerlessWaitersAreWoken(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, onServerless(t), 2, Config{LeaseTTL: time.Hour, WaitTimeout: time.Hour}).listening()
-	began, end := make(chan struct{}), make(chan struct{})
-	leader := async(f.guards[0], "k", func(context.Context) (string, error) {
-		close(began)
-		<-end
-		return "v", nil
-	})
-	<-began
-	waiter := async(f.guards[1], "k", unwanted[string](t))
-	f.awaitRegistered("k", 1)
-	close(end)
-	want(t, leader, "v")
-	want(t, waiter, "v") // its timer is an hour away
+	f.wakesAWaiter()
 }
 
 func TestServerlessSelfCheck(t *testing.T) {

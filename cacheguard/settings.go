@@ -35,11 +35,11 @@ type LocalConfig struct {
 	TTL time.Duration
 
 	// MaxLag is how old the tier's answers may be: none is of a key that was invalidated so long ago, or before, by anybody
-	// whose user may publish. The tier is served from only while an echo is younger: a message that this process had a script in Redis publish, on the road
-	// that messages of invalidations take, and that came back. While there is none, Redis is asked; so nothing is
-	// served from the tier on a server whose scripts may not publish. At least 100 milliseconds; -1: as long as TTL, by
-	// messages that nobody checks. An echo is asked for twice in this time while the tier is in use. The limits are in
-	// docs/guarantees.md. Default: 1 second.
+	// whose user may publish. The tier is served from only while an echo is younger: a message that this process had a
+	// script in Redis publish, on the road that messages of invalidations take, and that came back. While there is none,
+	// Redis is asked; so nothing is served from the tier on a server whose scripts may not publish. At least 100
+	// milliseconds; -1: as long as TTL, by messages that nobody checks. An echo is asked for twice in this time while the
+	// tier is in use. The limits are in docs/guarantees.md. Default: 1 second.
 	MaxLag time.Duration
 
 	// HotKeys limits the tier to that many keys: the ones this process asked for most in the last seconds, if it asked

@@ -55,6 +55,17 @@ func (f *three) holder(i int) string {
 	return token
 }
 
+// takeThird takes the lock on the third server alone.
+func (f *three) takeThird() *Lease {
+	f.Helper()
+	alone, err := New(f.servers[2].Client(f), Config{Prefix: "lock", RedisTimeout: redisTimeout})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = alone.Close() }) // always nil
+	return must(f.T)(alone.Lock(patient(f), "k"))
+}
+
 // leap sets the clock of the first server.
 func (f *three) leap(ahead time.Duration) {
 	f.Helper()
@@ -105,12 +116,7 @@ func TestAQuorumLeaseLivesOnWhenTheClockOfOneServerIsSet(t *testing.T) {
 func TestAQuorumLeaseOfTwoServersEndsEarlyWhenTheClockOfOneLeaps(t *testing.T) {
 	t.Parallel()
 	f := newThree(t, Config{TTL: 6 * time.Second})
-	alone, err := New(f.servers[2].Client(t), Config{Prefix: "lock", RedisTimeout: redisTimeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer alone.Close()
-	taken := must(t)(alone.Lock(patient(t), "k"))
+	taken := f.takeThird()
 	l := must(t)(f.a.Lock(patient(t), "k"))
 	next := f.ask()
 	f.leap(time.Hour)
@@ -128,12 +134,7 @@ func TestAQuorumLeaseOfTwoServersEndsEarlyWhenTheClockOfOneLeaps(t *testing.T) {
 func TestAQuorumLeaseOfTwoServersIsTakenToTheThirdAndLivesOnWithoutTheFirst(t *testing.T) {
 	t.Parallel()
 	f := newThree(t, Config{TTL: 6 * time.Second})
-	alone, err := New(f.servers[2].Client(t), Config{Prefix: "lock", RedisTimeout: redisTimeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer alone.Close()
-	taken := must(t)(alone.Lock(patient(t), "k"))
+	taken := f.takeThird()
 	l := must(t)(f.a.Lock(patient(t), "k"))
 	expect.Equal(t, "an Extend while the third is another's", l.Extend(t.Context()), nil)
 	expect.Equal(t, "who has the third", f.holder(2), taken.Token())

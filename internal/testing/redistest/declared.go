@@ -29,13 +29,17 @@ func DeclaredKeys[C interface{ AddHook(hook redis.Hook) }](tb testing.TB, rdb C)
 	return rdb
 }
 
-//go:embed silent.lua
-var silent string
+//go:embed refusing.lua
+var refusing string
+
+// What comes before the source of a script where it may publish nothing, or only to channels in the slot of its keys.
+func silent() string { return "local in_slot = false\n" + refusing }
+func inSlot() string { return "local in_slot = true\n" + refusing }
 
 // WithoutPublish lets the scripts that the client sends publish nothing, as servers do on which a message must be in the slot of a script's
 // keys. It returns the client.
 func WithoutPublish[C interface{ AddHook(hook redis.Hook) }](rdb C) C {
-	rdb.AddHook(&declaring{prefixed: prefixed{first: silent}})
+	rdb.AddHook(&declaring{prefixed: prefixed{first: silent()}})
 	return rdb
 }
 

@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
@@ -40,7 +39,7 @@ func StartServerless(tb testing.TB) *Serverless {
 	for refusal, match := range refusals {
 		s.On(match, ReplyError(refusal))
 	}
-	scripts := &prefixed{first: inSlot + declared}
+	scripts := &prefixed{first: inSlot() + declared}
 	s.edit = func(words []string) []string {
 		if len(words) > 2 {
 			words[1] = scripts.script(words[0], words[1])
@@ -89,9 +88,6 @@ var known = strings.Split("auth,hello,ping,echo,quit,reset,select,client getname
 	"zadd,zcard,zcount,zincrby,zrange,zrangebyscore,zrank,zrem,zremrangebyscore,zrevrange,zrevrangebyscore,zrevrank,zpopmin,zpopmax,zscore,zscan,"+
 	"sadd,scard,sismember,smembers,srem,sscan,lpush,rpush,lpop,rpop,llen,lrange,lpos,ltrim,"+
 	"publish,subscribe,unsubscribe,spublish,ssubscribe,sunsubscribe,pubsub channels,pubsub numsub,pubsub shardchannels,pubsub shardnumsub", ",")
-
-//go:embed inslot.lua
-var inSlot string
 
 // encode is a command as clients send it.
 func encode(words []string) []byte {
