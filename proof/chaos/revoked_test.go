@@ -30,6 +30,7 @@ type revocation struct {
 	sentinel     *redis.SentinelClient
 	master       string // its name for them
 	cluster      *redistest.Cluster
+	nodes        []*redis.Client  // of the cluster
 	roads        []*road          // of the readers, or none
 	fatal        *redistest.Proxy // of the invalidator that dies, or none
 	readers      [readers]*redistest.Process
@@ -83,13 +84,15 @@ func underSentinel(t *testing.T) *revocation {
 // onBus is a cluster, whose bus may lose notices: then repeated numbers are the bound.
 func onBus(t *testing.T) *revocation {
 	cluster := redistest.StartCluster(t, 0)
-	for i := range 3 { // a node that stands still concerns its own keys
-		if err := cluster.Node(i).Client(t).ConfigSet(t.Context(), "cluster-require-full-coverage", "no").Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
 	r := newRevocation(t, "ADDRS="+strings.Join(cluster.Addrs(), ","), "CLUSTER=yes", "BOUND=8s")
 	r.cluster = cluster
+	for i := range cluster.Addrs() {
+		rdb := cluster.Node(i).Client(t)
+		if err := rdb.ConfigSet(t.Context(), "cluster-require-full-coverage", "no").Err(); err != nil { // a node that stands still concerns its own keys
+			t.Fatal(err)
+		}
+		r.nodes = append(r.nodes, rdb)
+	}
 	return r
 }
 
