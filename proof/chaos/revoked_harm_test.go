@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -102,8 +103,10 @@ var (
 		_ = other.Do(ctx, "debug", "clusterlink", "kill", "all", id).Err() // the next one, then
 		r.pause(rand.N(1500 * time.Millisecond))
 		node.Resume()
-		for _, rdb := range r.nodes {
-			redistest.Await(r, "the cluster is well", func() bool { return strings.Contains(rdb.ClusterInfo(ctx).Val(), "cluster_state:ok") })
+		for i, rdb := range r.nodes {
+			redistest.Await(r, fmt.Sprintf("node %d says that the cluster is well", i), func() bool {
+				return strings.Contains(rdb.ClusterInfo(ctx).Val(), "cluster_state:ok")
+			})
 		}
 		r.pause(2 * time.Second) // tiers have something again
 	}}
