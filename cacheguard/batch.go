@@ -89,7 +89,7 @@ func mayBeOfOneKey(err error) bool {
 // loadApart is loadOne in a slot of its own.
 func (b *batch) loadApart(ctx context.Context, m gather.Member) (any, error) {
 	loaders := &b.guard.loaders
-	s, err := loaders.takePermit(ctx, limit.Need{Kind: b.policy.loadSlots()})
+	s, err := loaders.takePermit(ctx, limit.Need{Kind: b.policy.kind.loadSlots})
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +119,8 @@ func (b *batch) run(ctx context.Context, of []gather.Member, finish func(map[str
 	}
 	b.guard.loaders.running.Add(1)
 	defer b.guard.loaders.running.Add(-1)
-	b.policy.countRunning(1)
-	defer b.policy.countRunning(-1)
+	b.policy.kind.running.Add(1)
+	defer b.policy.kind.running.Add(-1)
 	ctx, end := b.guard.cfg.Hooks.beginMany(ctx, TaskLoad, b.loading.keys)
 	shown := b.guard.journal.Observer.Load().LoadBegins(first, len(of))
 	b.guard.loaders.protect(ctx, first, func() (err error) {
@@ -167,7 +167,7 @@ func (j *load) join(ctx context.Context) {
 	j.batch = of.Join(j.key, func() *batch {
 		b := &batch{of: of, guard: of.guard, policy: of.policy, load: of.load, one: of.one}
 		return b.open(ctx, of.most, func(ctx context.Context) (limit.Slot, error) {
-			return of.guard.loaders.takePermit(ctx, limit.Need{Kind: of.policy.loadSlots()})
+			return of.guard.loaders.takePermit(ctx, limit.Need{Kind: of.policy.kind.loadSlots})
 		})
 	})
 }

@@ -33,7 +33,9 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		var none V
 		return none, errNilGuard
 	}
-	v, _, err := ask(ctx, g, key, &loadSpec[V]{loader: load})
+	spec := specOf[V](&g.ordinary)
+	spec.loader = load
+	v, _, err := ask(ctx, g, key, &spec)
 	return v, err
 }
 

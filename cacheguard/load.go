@@ -51,7 +51,7 @@ type encoded struct {
 // hold all the slots could wait for each other. The keys of a GetMany share one slot.
 func (l *loaders) need(j *load) limit.Need {
 	return limit.Need{
-		Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.Covers(j.key), Spare: j.spare, Kind: j.policy.loadSlots(),
+		Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.Covers(j.key), Spare: j.spare, Kind: j.policy.kind.loadSlots,
 	}
 }
 
@@ -212,7 +212,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 		running = 0 // it only waits for the batch's
 	}
 	l.running.Add(running)
-	j.policy.countRunning(running)
+	j.policy.kind.running.Add(running)
 	var out loaded
 	var tags []string
 	within, end, shown := l.begin(ctx, j)
@@ -239,7 +239,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 		out.err, out.took, out.ttl = err, l.cfg.clock.Since(start), load.chosen()
 		out.tags = append(load.allTags(), tags...)
 		l.running.Add(-running)
-		j.policy.countRunning(-running)
+		j.policy.kind.running.Add(-running)
 		end(End{Err: out.err})
 		l.journal.Observer.Load().LoadEnds(shown, failed(out.err))
 		l.learn(j, out.tags)

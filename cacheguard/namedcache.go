@@ -56,7 +56,7 @@ func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V
 // open makes the Cache one of the kind.
 func (c *Cache[K, V]) open(k *kind) {
 	c.policy = c.cfg.policy(c.guard)
-	c.policy.kind, c.policy.fidelity, c.policy.cost = k, &k.fidelity, &k.cost
+	c.policy.kind = k
 	c.before = strings.TrimSuffix(c.guard.keys.ValueKey(k.name+":"), "}")
 	c.prefix = len(c.before) - len(k.name) - 1
 	if c.cfg.NotFound == nil {
@@ -226,7 +226,7 @@ func (c *Cache[K, V]) keys(k K) (key, valueKey string) {
 	if len(text) == len(c.before) {
 		return "", ""
 	}
-	valueKey = string(append(append(text, '}'), c.policy.slot.suffix...))
+	valueKey = string(append(append(text, '}'), c.policy.kind.slot...))
 	return valueKey[c.prefix:len(text)], valueKey
 }
 

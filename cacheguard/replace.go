@@ -106,11 +106,7 @@ func (g *Guard) apart(call context.Context) (ctx context.Context, cancel func())
 
 // loadAnew is the load that replaces what the cache has for the key; nil: that is removed.
 func (g *Guard) loadAnew(ctx context.Context, key string) *load {
-	k := g.kinds.of(key)
-	if k == nil {
-		return nil
-	}
-	if of, ok := k.lately.Load().Asked(key); ok && !g.isSlow(key) && g.mustBypass(ctx, key) == nil {
+	if of, ok := g.kinds.of(key).lately.Load().Asked(key); ok && !g.isSlow(key) && g.mustBypass(ctx, key) == nil {
 		return of.loadAnew(key)
 	}
 	return nil
