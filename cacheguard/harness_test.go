@@ -326,7 +326,7 @@ func unwanted[V any](t *testing.T) func(context.Context) (V, error) {
 func get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, Outcome, error) {
 	spec := specOf[V](&g.ordinary)
 	spec.loader = load
-	return ask(ctx, g, key, &spec)
+	return ask(ctx, g, key, &spec, nil)
 }
 
 // made is a value as a load has made it.

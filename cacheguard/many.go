@@ -342,10 +342,7 @@ func (m *many[V]) tell(ctx context.Context, key string, how Outcome, err error) 
 		m.counts(how, err)
 		return
 	}
-	m.guard.countAnswer(m.spec.policy, key, how, err)
-	if m.guard.cfg.Hooks.OnGet != nil {
-		m.guard.cfg.Hooks.OnGet(ctx, key, how, time.Since(m.start), err)
-	}
+	m.guard.answered(ctx, m.spec.policy, key, how, m.start, err)
 }
 
 func keysOf[V any](all []*wanted[V]) []string {

@@ -36,9 +36,9 @@ type recentOf[K comparable, V any] struct {
 
 // loadAnew is the load that replaces what the cache has for the key.
 func (r *recentOf[K, V]) loadAnew(key string) *load {
-	c := r.of
-	spec := loadSpec[V]{load: load{policy: &c.policy, spare: true}, loader: c.loader(r.k), tagger: c.tagger(r.k)}
-	return spec.loadOf(c.guard, key, scope{}, nil)
+	spec := r.of.specOf(r.k)
+	spec.spare = true
+	return spec.loadOf(r.of.guard, key, scope{}, nil)
 }
 
 func (r *recentOf[K, V]) cache() any { return r.of }

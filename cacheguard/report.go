@@ -96,14 +96,6 @@ func (l *loaders) onLoad(j *load, took time.Duration, err error) {
 	}
 }
 
-// countAnswer counts an answer to a call with the policy.
-func (g *Guard) countAnswer(p *policy, key string, how Outcome, err error) {
-	g.hottest.Note(key)
-	if o := g.journal.Observer.Load(); o != nil {
-		o.Answered(&p.kind.tally, key, wordOf(how, err))
-	}
-}
-
 // learn notes what a load had: its tags, and its key, unless that is of a Cache, which is known.
 func (l *loaders) learn(j *load, tags []string) {
 	l.journal.Tags.Had(tags...)
