@@ -30,6 +30,15 @@ type batch struct {
 // batchLoad loads values, as *V, by key.
 type batchLoad func(ctx context.Context, of []gather.Member) (map[string]any, error)
 
+// one loads one value.
+func (load batchLoad) one(ctx context.Context, m gather.Member) (any, error) {
+	values, err := load(ctx, []gather.Member{m})
+	if value, found := values[m.Key]; found || err != nil {
+		return value, err
+	}
+	return nil, ErrNotFound
+}
+
 // open makes the call of the batch: for the keys or, if most is not 0, for as many as may join it.
 func (b *batch) open(ctx context.Context, most int, take func(context.Context) (limit.Slot, error), keys ...string) *batch {
 	b.loading, b.scriptSlots = newLoading(ctx, &b.guard.loaders), make(chan struct{}, maxScripts)
@@ -103,11 +112,7 @@ func (b *batch) loadOne(ctx context.Context, m gather.Member) (any, error) {
 	if b.one != nil {
 		return b.one(ctx, m)
 	}
-	values, err := b.load(ctx, []gather.Member{m})
-	if value, found := values[m.Key]; found || err != nil {
-		return value, err
-	}
-	return nil, ErrNotFound
+	return b.load.one(ctx, m)
 }
 
 // run is the call itself.

@@ -37,14 +37,9 @@ type loaded struct {
 	tags   []string      // as set by SetTags, and those of the value
 	origin string        // of the load
 
-	encoded
-}
-
-// encoded is a value as it is stored.
-type encoded struct {
-	what    protocol.Kind
+	what    protocol.Kind // of the payload, as it is stored
 	payload []byte
-	refused error // why it cannot be
+	refused error // why it cannot be stored
 }
 
 // need says what limits hold for a load. One that a loader asked for shares that loader's slot: if it needed one of its own, loaders that

@@ -51,7 +51,9 @@ func (r *wanted[V]) wait(ctx context.Context) {
 func (q *query[V]) take(ctx context.Context, r *wanted[V], room *slab.Slab[readResult[V]]) {
 	r.epochs.Take(r.read)
 	r.result = decodeRead(q.guard, r.key, q.spec.policy, r.read, room)
-	r.result.compare(ctx, &r.epochs)
+	if r.result.isJudged() {
+		r.epochs.Compare(ctx, r.result.entry.Stamp)
+	}
 }
 
 // judge waits for the judgement, and says what the call does then.
@@ -81,13 +83,6 @@ func (r *readResult[V]) isJudged() bool {
 	case fresh, ageing, stale, expired, revoked:
 	}
 	return true
-}
-
-// compare begins to judge it, and does not wait.
-func (r *readResult[V]) compare(ctx context.Context, epochs *epoch.Reading) {
-	if r.isJudged() {
-		epochs.Compare(ctx, r.entry.Stamp)
-	}
 }
 
 // confirm waits for what the epochs say of the result: revoked, if one of them is over; unreachable, if Redis did not answer. Only then does the
