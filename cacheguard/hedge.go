@@ -49,7 +49,7 @@ func (s *loadSpec[V]) mayGiveUp(ctx context.Context, g *Guard, key string) bool 
 
 // isCheaper reports whether a load takes less time than a request for the key that is late, as far as is known.
 func (s *loadSpec[V]) isCheaper(g *Guard, key string) bool {
-	return s.policyOf(g).cost.Worth(time.Now(), g.breakerOf(key).Expected(g.cfg.RedisTimeout))
+	return s.policy.kind.cost.Worth(time.Now(), g.breakerOf(key).Expected(g.cfg.RedisTimeout))
 }
 
 // isSlow reports whether calls for the key may load first.
@@ -119,7 +119,7 @@ func (q query[V]) hedgeOnce(ctx context.Context, keys []string, s limit.Slot, al
 	g := q.guard
 	var b *batch
 	if q.spec.loadMany != nil {
-		if s, ok = g.loaders.limits.Take(ctx, limit.Need{Spare: true, Kind: q.spec.policyOf(g).loadSlots()}); !ok {
+		if s, ok = g.loaders.limits.Take(ctx, limit.Need{Spare: true, Kind: q.spec.policy.kind.loadSlots}); !ok {
 			return nil, false
 		}
 		b, s = q.batchIn(ctx, s, keys), limit.Slot{}
@@ -178,7 +178,7 @@ func (g *Guard) runHedge(ctx context.Context, j *load, s limit.Slot, publish fun
 	switch {
 	case a.err != nil && !a.absent:
 		if ctx.Err() == nil {
-			j.policy.cost.Failed(time.Now())
+			j.policy.kind.cost.Failed(time.Now())
 		}
 	case !part.IsSlow():
 		publish(a)
@@ -194,7 +194,7 @@ func (g *Guard) runHedge(ctx context.Context, j *load, s limit.Slot, publish fun
 func (q query[V]) retrieveSlowly(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
 	g, key := q.guard, q.spec.key
 	q.besides = true
-	if s := g.loaders.limits.AtHand(limit.Need{Spare: true, Kind: q.spec.policyOf(g).loadSlots()}); !s.IsNone() {
+	if s := g.loaders.limits.AtHand(limit.Need{Spare: true, Kind: q.spec.policy.kind.loadSlots}); !s.IsNone() {
 		if all, is := q.hedge(ctx, []string{key}, s); is {
 			g.hedgesWon.Add(1)
 			return unpack[V](all[key].answer, all[key].joined)

@@ -32,7 +32,9 @@ func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 	if load == nil {
 		return nil, errors.New("cacheguard: get many: load is nil")
 	}
-	return getMany(ctx, g, keys, loadSpec[V]{loadMany: loadAny(load)})
+	spec := specOf[V](&g.ordinary)
+	spec.loadMany = loadAny(load)
+	return getMany(ctx, g, keys, spec)
 }
 
 // getMany is GetMany for the keys and the loader of a Cache.
@@ -244,7 +246,7 @@ func (m *many[V]) newBatch(ctx context.Context, all []*wanted[V]) (*batch, error
 		return nil, nil //nolint:nilnil // what a load without a batch has
 	}
 	s, err := m.guard.loaders.takePermit(ctx, limit.Need{
-		Borrows: loadingOf(ctx).within(m.guard), Spare: m.spec.spare, Kind: m.spec.policyOf(m.guard).loadSlots(),
+		Borrows: loadingOf(ctx).within(m.guard), Spare: m.spec.spare, Kind: m.spec.policy.kind.loadSlots,
 	})
 	if err != nil {
 		return nil, err
@@ -254,7 +256,7 @@ func (m *many[V]) newBatch(ctx context.Context, all []*wanted[V]) (*batch, error
 
 // batchIn makes the batch of the keys, which has the slot.
 func (q *query[V]) batchIn(ctx context.Context, s limit.Slot, keys []string) *batch {
-	b := &batch{guard: q.guard, policy: q.spec.policyOf(q.guard), load: q.spec.loadMany}
+	b := &batch{guard: q.guard, policy: q.spec.policy, load: q.spec.loadMany}
 	return b.open(ctx, 0, func(context.Context) (limit.Slot, error) { return s, nil }, keys...)
 }
 
@@ -290,7 +292,7 @@ func (m *many[V]) refresh(ctx context.Context, old []*wanted[V]) {
 func (m *many[V]) refreshNow(ctx context.Context, old []*wanted[V]) {
 	var b *batch
 	if m.spec.loadEach == nil {
-		s := m.guard.loaders.limits.Try(ctx, limit.Need{Spare: true, Kind: m.spec.policyOf(m.guard).loadSlots()})
+		s := m.guard.loaders.limits.Try(ctx, limit.Need{Spare: true, Kind: m.spec.policy.kind.loadSlots})
 		if s.IsNone() {
 			return
 		}
@@ -340,10 +342,7 @@ func (m *many[V]) tell(ctx context.Context, key string, how Outcome, err error) 
 		m.counts(how, err)
 		return
 	}
-	m.guard.countAnswer(m.spec.policy, key, how, err)
-	if m.guard.cfg.Hooks.OnGet != nil {
-		m.guard.cfg.Hooks.OnGet(ctx, key, how, time.Since(m.start), err)
-	}
+	m.guard.answered(ctx, m.spec.policy, key, how, m.start, err)
 }
 
 func keysOf[V any](all []*wanted[V]) []string {

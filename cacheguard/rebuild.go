@@ -61,7 +61,7 @@ func (r *rebuild) run(ctx context.Context) (a answer) {
 	defer r.finishWait(&a)
 	waiter := g.inbox.Watch(protocol.LeaseKey(r.load.valueKey))
 	defer waiter.Stop()
-	if r.load.policy.slot.version != 0 { // the end of an update is published under the lease without a version
+	if r.load.policy.kind.version != 0 { // the end of an update is published under the lease without a version
 		defer waiter.Also(protocol.LeaseKey(protocol.WithoutVersion(r.load.valueKey))).Stop()
 	}
 	if g.cfg.WaitTimeout > 0 {
@@ -222,7 +222,7 @@ func (r *rebuild) await(
 // due is after how long the message should have come, by what loads of the kind take: then it is late, or they take longer today. 0: nobody knows,
 // or wants to.
 func (r *rebuild) due() time.Duration {
-	took := r.load.policy.cost.Average()
+	took := r.load.policy.kind.cost.Average()
 	if late := r.guard.lateAfter(r.breaker); took > 0 && late > 0 && r.guard.cfg.HedgeAfter != off {
 		return 2*took + late
 	}
