@@ -39,9 +39,12 @@ func (l *Link) apart(ctx context.Context, c Call) (own *lane, err error) {
 	own = l.aparts[r]
 	if own == nil {
 		own = newLane(l, l.breakers.Breaker(r.part), &callQueue{most: maxCalls})
-		own.apart, own.node, own.replicas, own.spare, own.closed = true, r.node, r.replicas, maxFlying, l.closed
+		own.apart, own.node, own.replicas, own.spare = true, r.node, r.replicas, maxFlying
 		if r.replicas > 0 {
 			own.most = maxAcknowledged
+		}
+		if l.closed {
+			own.close()
 		}
 		l.aparts[r] = own
 	}

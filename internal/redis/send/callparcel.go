@@ -124,7 +124,12 @@ func (p *calls) fail(err error) {
 	}
 }
 
-func (p *calls) overdue(before time.Time) time.Time { return overdue(p.all, before) }
+func (p *calls) overdue(before time.Time) (oldest time.Time) {
+	for _, c := range p.all {
+		oldest = earlier(oldest, c.overdue(before))
+	}
+	return oldest
+}
 
 func (p *calls) late() {
 	for i, c := range p.all {
