@@ -56,7 +56,7 @@ func (l *Link) nodeOf(ctx context.Context, key string) (goredis.Node, error) {
 	if !goredis.IsCluster(l.rdb) {
 		return goredis.NodeOf(ctx, l.rdb, key)
 	}
-	return lifecycle.Bounded(ctx, &l.running, l.timeout, func(ctx context.Context) (goredis.Node, error) { return goredis.NodeOf(ctx, l.rdb, key) }, nil)
+	return lifecycle.Bounded(ctx, &l.running, l.timeout, func(ctx context.Context) (goredis.Node, error) { return goredis.NodeOf(ctx, l.rdb, key) })
 }
 
 // RunApart runs calls that wait neither for other requests nor for a breaker to close: in lanes of their own, where as many parcels are in
