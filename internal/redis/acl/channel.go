@@ -11,7 +11,7 @@ import (
 
 // CheckChannel subscribes to the channel with a connection of its own, and publishes an empty message to it.
 func CheckChannel(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, channel string) error {
-	_, err := lifecycle.Bounded(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
+	_, err := lifecycle.Bounded(ctx, tasks, left(ctx), func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, tryChannel(ctx, rdb, channel)
 	}, nil)
 	return err
@@ -20,7 +20,7 @@ func CheckChannel(ctx context.Context, tasks lifecycle.Tasks, rdb script.Process
 func tryChannel(ctx context.Context, rdb script.Processor, channel string) error {
 	sub := goredis.Subscribe(ctx, rdb, channel)
 	defer sub.Close()
-	if _, err := sub.Receive(ctx, Patience); err != nil {
+	if _, err := sub.Receive(ctx, left(ctx)); err != nil {
 		return refusedOn("SUBSCRIBE", channel, err)
 	}
 	if err := send(ctx, rdb, "PUBLISH", channel, ""); err != nil {

@@ -12,7 +12,7 @@ import (
 // checkEviction returns an error when Redis may evict keys. A Redis that does not say, as the user may not run INFO, passes. Of a
 // cluster it looks at one node.
 func checkEviction(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor) error {
-	_, err := lifecycle.Bounded(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
+	_, err := lifecycle.Bounded(ctx, tasks, left(ctx), func(ctx context.Context) (struct{}, error) {
 		info, err := script.Send(ctx, rdb, "INFO", "memory").Text()
 		if err != nil {
 			return struct{}{}, nil //nolint:nilerr // nobody knows
