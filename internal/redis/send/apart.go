@@ -11,6 +11,9 @@ import (
 )
 
 const (
+	// So many calls are in one of their parcels: a feed hands over thousands at once, and parcels cost this process more than their calls do.
+	maxApart = 512
+
 	// So many parcels to a node may wait for its replicas: each holds a connection for as long as they take.
 	maxAcknowledged = 4
 
@@ -38,7 +41,7 @@ func (l *Link) apart(ctx context.Context, c Call) (own *lane, err error) {
 	defer l.mu.Unlock()
 	own = l.aparts[r]
 	if own == nil {
-		own = newLane(l, l.breakers.Breaker(r.part), &callQueue{most: maxCalls})
+		own = newLane(l, l.breakers.Breaker(r.part), &callQueue{most: maxApart})
 		own.apart, own.node, own.replicas, own.spare, own.closed = true, r.node, r.replicas, maxFlying, l.closed
 		if r.replicas > 0 {
 			own.most = maxAcknowledged
