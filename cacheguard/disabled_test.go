@@ -225,7 +225,7 @@ func TestUpdatesOfADisabledGuardExcludeOneAnother(t *testing.T) {
 	all.Wait()
 	expect.Equal(t, "writes", writes.Load(), 50)
 	expect.Equal(t, "at once", most.Load(), 1)
-	expect.Equal(t, "users of the lock that are left", g.process.Locks.Users("k"), 0)
+	expect.Equal(t, "somebody is left at the lock", g.process.Locks.Present("k"), false)
 }
 
 func TestAnUpdateOfADisabledGuardReturnsWhatWentWrong(t *testing.T) {
@@ -252,7 +252,7 @@ func TestAnUpdateOfADisabledGuardReturnsWhatWentWrong(t *testing.T) {
 			waits <- g.Update(ctx, "k", func(context.Context) error { t.Error("written"); return nil })
 		}()
 		redistest.Await(t, "another update waits", func() bool {
-			return g.process.Locks.Users("k") == 2
+			return g.process.Locks.Waiting("k") == 1
 		})
 		cancel()
 		expect.ErrorIs(t, <-waits, rwlock.ErrNotAcquired, context.Canceled)
@@ -278,7 +278,7 @@ func TestCloseEndsTheUpdatesAndLoadsOfADisabledGuard(t *testing.T) {
 		waiting <- g.Update(context.Background(), "k", func(context.Context) error { t.Error("written"); return nil })
 	}()
 	redistest.Await(t, "another update waits", func() bool {
-		return g.process.Locks.Users("k") == 2
+		return g.process.Locks.Waiting("k") == 1
 	})
 	load := newSource("v")
 	got := async(g, "other", load.load)

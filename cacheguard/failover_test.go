@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -37,8 +39,10 @@ func TestAFailoverCostsNothingButLoads(t *testing.T) {
 			f.lose((*redistest.Server).Pause)
 			f.awaitPromotion()
 			f.awaitHits()
+			t.Logf("%d connections to the old primary were dialled too late to be closed", d.fence.close(d.primary.Addr()))
 			d.primary.Resume() // with every command that it was sent
 			redistest.Await(t, "the old primary follows the new one", func() bool { return role(d.primary) == "slave" })
+			d.fence.lift()
 			f.awaitHits()
 			f.awaitWritten()
 			f.stop()
@@ -51,16 +55,18 @@ type deployment struct {
 	primary, replica *redistest.Server
 	client           func(testing.TB) client
 	forbear          func() // there is no other failover from then on, which would lose what was acknowledged
+	fence            *fence
 }
 
 func underSentinel(t *testing.T) deployment {
-	s := redistest.StartSentinel(t)
-	return deployment{s.Primary(), s.Replica(), func(tb testing.TB) client { return s.FailoverClient(tb) }, s.Forbear}
+	s, f := redistest.StartSentinel(t), newFence()
+	fenced := func(tb testing.TB) client { return s.FailoverClient(tb, func(o *redis.FailoverOptions) { o.Dialer = f.dial }) }
+	return deployment{s.Primary(), s.Replica(), fenced, s.Forbear, f}
 }
 
 func asCluster(t *testing.T) deployment {
 	c := redistest.StartCluster(t, 1)
-	return deployment{c.Node(0), c.Node(3), func(tb testing.TB) client { return c.Client(tb) }, func() {}}
+	return deployment{c.Node(0), c.Node(3), func(tb testing.TB) client { return c.Client(tb) }, func() {}, newFence()}
 }
 
 func role(s *redistest.Server) string { return s.Info("replication")["role"] }

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/limit"
@@ -23,7 +24,7 @@ func (g *Guard) lateAfter(b *breaker.Breaker) time.Duration {
 	case g.cfg.FailClosed, after == off && !g.cfg.follows:
 		return 0
 	case after == off:
-		return b.Timeout(g.cfg.RedisTimeout)
+		return g.timeoutOf(b)
 	case after > 0:
 		return after
 	}
@@ -35,10 +36,15 @@ func (g *Guard) lateAfter(b *breaker.Breaker) time.Duration {
 	return min(max(b.LateAfter(g.cfg.RedisTimeout), cost), longest)
 }
 
+// timeoutOf is how long a call waits for Redis, before it loads instead: as long as Redis ever needs, and what a load costs.
+func (g *Guard) timeoutOf(b *breaker.Breaker) time.Duration {
+	return min(max(b.Timeout(g.cfg.RedisTimeout), g.loaders.cost.Average()), g.cfg.RedisTimeout)
+}
+
 // mayGiveUp reports whether a call with the spec, which loads nothing beside Redis, may load instead of waiting for all of RedisTimeout.
 func (s *loadSpec[V]) mayGiveUp(ctx context.Context, g *Guard, key string) bool {
-	return g.cfg.follows && !g.cfg.FailClosed && s.loader != nil && !s.spare && (g.cfg.HedgeAfter == off || scopeOf(ctx, g).isTransactions()) &&
-		s.isCheaper(g, key)
+	return g.cfg.follows && !g.cfg.FailClosed && s.loader != nil && !s.spare && !s.mayHedge(ctx, g, key) &&
+		s.policyOf(g).cost.Worth(time.Now(), math.MaxInt64) // unless one has just failed
 }
 
 // isCheaper reports whether a load takes less time than a request for the key that is late, as far as is known.
@@ -254,8 +260,8 @@ func (q query[V]) awaitLateRead(ctx context.Context, read *send.Read) (v V, how 
 
 // waitBriefly waits for a read, which is late, for as long as reads take at most; then the error is errLate.
 func (q query[V]) waitBriefly(read *send.Read) func(context.Context) error {
-	part, longest := q.guard.breakerOf(q.spec.key), q.guard.cfg.RedisTimeout
-	left := part.Timeout(longest) - q.guard.lateAfter(part)
+	part := q.guard.breakerOf(q.spec.key)
+	left := q.guard.timeoutOf(part) - q.guard.lateAfter(part)
 	return func(ctx context.Context) error {
 		within, stop := context.WithTimeoutCause(ctx, left, errLate)
 		defer stop()

@@ -285,34 +285,55 @@ func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
 	})
 	rule := proxy.On(reading, redistest.HoldReply)
 	expect.Equal(t, "without Redis", mustGet(t, g, "k", costly("loaded")), "loaded")
+	scripts := proxy.On(redistest.Command("evalsha"), redistest.Hold) // a permit of FleetLoads is at hand as long as it is used
+	for began := time.Now(); time.Since(began) < 3*time.Second; {
+		expect.Equal(t, "without Redis, later", mustGet(t, g, "k", costly("loaded")), "loaded")
+	}
+	scripts.Remove()
 	rule.Remove()
 	proxy.Delay(0)
 	redistest.Await(t, "quick", func() bool { return g.Stats().SlowParts == 0 })
 	expect.Equal(t, "from Redis", mustGet(t, g, "k", unwanted[string](t)), "stored")
 }
 
-// A Get that may load nothing beside Redis waits for as long as Redis has ever needed, and no longer.
+// A Get that may load nothing beside Redis waits for as long as Redis has ever needed, or a load takes, and no longer.
 func TestTimeoutFollowsWhereNothingIsLoadedBesideRedis(t *testing.T) {
 	t.Parallel()
-	proxy := redistest.StartProxy(t, shared.Addr())
-	g, err := New(proxy.Client(t), Config{Prefix: t.Name(), HedgeAfter: off, LeaseTTL: bearing})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = g.Close() }) // always nil
-	part := g.breakers.Breaker(0)
-	redistest.Await(t, "much has been measured", func() bool {
-		for range 3000 {
-			part.Took(time.Millisecond)
-		}
-		return part.Timeout(g.cfg.RedisTimeout) < g.cfg.RedisTimeout
-	})
-	rule := proxy.On(reading, redistest.HoldReply)
-	defer rule.Remove()
-	_, how, err := get(t.Context(), g, "k", returns("loaded"))
-	expect.Equal(t, "outcome", how, Bypassed)
-	expect.Equal(t, "breaker is open", part.IsOpen(), false)
-	if err != nil {
-		t.Error(err)
+	for name, c := range map[string]struct {
+		hedgeAfter, load time.Duration
+	}{
+		"off":             {off, 0},
+		"off, and costly": {off, time.Second},
+		"costly":          {0, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := redistest.StartProxy(t, shared.Addr())
+			g, err := New(proxy.Client(t), Config{Prefix: t.Name(), HedgeAfter: c.hedgeAfter, RedisTimeout: bearing, follows: true, LeaseTTL: bearing})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = g.Close() }) // always nil
+			part := g.breakers.Breaker(0)
+			redistest.Await(t, "much has been measured", func() bool {
+				for range 3000 {
+					part.Took(30 * time.Millisecond)
+				}
+				return part.Timeout(bearing) < bearing
+			})
+			if c.load > 0 {
+				g.loaders.cost.Took(c.load)
+				g.ordinary.cost.Took(c.load)
+			}
+			rule := proxy.On(reading, redistest.HoldReply)
+			defer rule.Remove()
+			_, how, err := get(t.Context(), g, "k", returns("loaded"))
+			expect.Equal(t, "outcome", how, Bypassed)
+			expect.Equal(t, "Redis was given up", part.Recent() < bearing, true)
+			expect.Equal(t, "hedged", g.Stats().Hedged, 0)
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

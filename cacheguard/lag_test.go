@@ -158,6 +158,28 @@ func (f *fleet) wakesAWaiter() {
 	want(f.t, waiter, "v")
 }
 
+// wakesAReader has an instance wait for the update of another one: it is registered at the update's intent, as there is no lease.
+func (f *fleet) wakesAReader() {
+	f.t.Helper()
+	writing, write, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() { // owner: the test; ends with the update; joined by receiving
+		done <- f.guards[0].Update(context.Background(), "k", func(context.Context) error { close(writing); <-write; return nil })
+	}()
+	<-writing
+	reader := async(f.guards[1], "k", returns("written"))
+	f.awaitRegisteredAt(f.intent("k"), 1)
+	close(write)
+	expect.Equal(f.t, "the update", <-done, nil)
+	want(f.t, reader, "written")
+}
+
+func TestOnAServerWhoseScriptsMayNotPublishAGetHearsOfTheEndOfAnUpdate(t *testing.T) {
+	t.Parallel()
+	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: bearing, LeaseTTL: time.Hour, WaitTimeout: time.Hour},
+		withoutPublish(shared.Client(t)), withoutPublish(shared.Client(t))).listening()
+	f.wakesAReader()
+}
+
 func TestOnAServerWhoseScriptsMayNotPublishWaitersAreWokenAllTheSame(t *testing.T) {
 	t.Parallel()
 	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: bearing, LeaseTTL: time.Hour, WaitTimeout: time.Hour},

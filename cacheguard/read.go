@@ -199,7 +199,7 @@ func (g *Guard) readFailed(valueKey string, err error) {
 		defer g.dropping.Store(false)
 		_, _ = lifecycle.Bounded(context.Background(), g.life, g.cfg.RedisTimeout, func(ctx context.Context) (any, error) {
 			return script.RunAll(ctx, g.rdb, []*script.Call{g.keys.DropLarge(valueKey, g.cfg.packing().Largest())})[0].Result()
-		}, nil) // the next read that fails tries again
+		}) // the next read that fails tries again
 	})
 	if !begun {
 		g.dropping.Store(false)

@@ -211,7 +211,7 @@ func (f *fleet) lockOf(key string) queue.Calls {
 	for _, behind := range []string{":readers", ":writers", ":waiting", ":alive", ":gone"} {
 		keys = append(keys, base+behind)
 	}
-	return queue.Calls{Scripts: &rw.Compile(func(source string) string { return source }).Scripts, Keys: keys}
+	return queue.Calls{Scripts: rw.Compile(func(source string) string { return source }), Keys: keys}
 }
 
 // ask asks for the lock, and release gives it up.

@@ -24,6 +24,8 @@ func TestServerlessWaitersAreWoken(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, onServerless(t), 2, Config{LeaseTTL: time.Hour, WaitTimeout: time.Hour}).listening()
 	f.wakesAWaiter()
+	mustInvalidate(t, f.guards[0], "k")
+	f.wakesAReader()
 }
 
 func TestServerlessSelfCheck(t *testing.T) {

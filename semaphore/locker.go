@@ -5,6 +5,7 @@ import (
 
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/permits"
+	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/acl"
 )
 
@@ -12,9 +13,8 @@ const pkg = "semaphore" // in errors
 
 // Locker hands out permits that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
-	permits      *permits.Locker
-	withoutRedis int // Config.WithoutRedis
-	alone        alone
+	permits *permits.Locker
+	alone   queue.Doors // for Config.WithoutRedis callers, each with a permit of the process's own
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
@@ -23,7 +23,7 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Locker{permits: locks, withoutRedis: cfg.WithoutRedis}, nil
+	return &Locker{permits: locks, alone: queue.Doors{Width: cfg.WithoutRedis}}, nil
 }
 
 func (k *Locker) core() *permits.Locker {

@@ -45,6 +45,38 @@ func TestPromisesHoldBesideFailovers(t *testing.T) {
 	}
 }
 
+// A Get that began more than MaxLag after an invalidation had returned, or had been made by one who died then, has nothing older from a tier.
+// From Redis it has nothing older at all.
+func TestNoTierAnswersWithWhatWasInvalidatedLongerAgoThanMaxLag(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]func(t *testing.T){
+		"one server": func(t *testing.T) {
+			onRoads(t).rage(killReader, stopReader, suspendReader, killInvalidator, loseNotices, cutSubscriptions, hangSubscriptions, slowSubscriptions,
+				slowRoad, stepClock)
+		},
+		"scripts may not publish": func(t *testing.T) {
+			onRoads(t, "REFUSING=yes").rage(killInvalidator, stopReader, killInvalidator, hangSubscriptions, killReader)
+		},
+		"sentinel": func(t *testing.T) {
+			underSentinel(t).rage(killPrimary, stopReader, freezePrimary, stepClock, killReader)
+		},
+		"cluster": func(t *testing.T) { onBus(t).rage(cutBus, stopReader, cutBus, killReader, cutBus) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t)
+		})
+	}
+}
+
+// Echoes of a process that are published without a script vouch for notices that never come.
+func TestPlainEchoesAreFoundWhereScriptsMayNotPublish(t *testing.T) {
+	t.Parallel()
+	r := onRoads(t, "REFUSING=mistaken")
+	r.mistaken = true
+	r.rage(slices.Repeat([]trouble{killInvalidator}, 20)...)
+}
+
 // Each promise is broken by a cache made by hand, or the other tests prove nothing.
 func TestTheUsualMistakesAreFound(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cacheguard/go/internal/redis/serverinfo"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -205,31 +206,14 @@ func TestCheckNamesTheChannelThatIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnEvictingPolicyIsFoundWhereItMatters(t *testing.T) {
-	t.Parallel()
-	for info, bad := range map[string]bool{
-		"maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n":    false, // nothing is ever evicted
-		"maxmemory:100\r\nmaxmemory_policy:noeviction\r\n":   false,
-		"maxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n":  true,
-		"maxmemory:100\r\nmaxmemory_policy:volatile-ttl\r\n": true,
-		"": false,
-	} {
-		if err := evicts(info); (err != nil) != bad {
-			t.Errorf("%q: %v", info, err)
-		}
-	}
-}
-
 func TestARedisThatDoesNotSayWhetherItEvictsPasses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
-	var tasks sync.WaitGroup
-	defer tasks.Wait()
-	if err := checkEviction(t.Context(), &tasks, server.Client(t)); err == nil || !strings.Contains(err.Error(), "allkeys-lru") {
+	if err := serverinfo.Evicts(t.Context(), server.Client(t)); err == nil || !strings.Contains(err.Error(), "allkeys-lru") {
 		t.Error(err)
 	}
 	silent := server.Client(t, server.As(t, CAS.ACL("shop")...))
-	if err := checkEviction(t.Context(), &tasks, silent); err != nil {
+	if err := serverinfo.Evicts(t.Context(), silent); err != nil {
 		t.Error(err)
 	}
 }

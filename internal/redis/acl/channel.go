@@ -11,10 +11,7 @@ import (
 
 // CheckChannel subscribes to the channel with a connection of its own, and publishes an empty message to it.
 func CheckChannel(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, channel string) error {
-	_, err := lifecycle.Bounded(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, tryChannel(ctx, rdb, channel)
-	}, nil)
-	return err
+	return lifecycle.Within(ctx, tasks, Patience, func(ctx context.Context) error { return tryChannel(ctx, rdb, channel) })
 }
 
 func tryChannel(ctx context.Context, rdb script.Processor, channel string) error {

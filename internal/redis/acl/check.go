@@ -11,6 +11,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/serverinfo"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -28,7 +29,10 @@ func (s Set) SelfCheck(
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	err := s.Check(ctx, tasks, rdb, prefix)
-	for _, try := range append(tries, func(ctx context.Context) error { return checkEviction(ctx, tasks, rdb) }) {
+	evicts := func(ctx context.Context) error {
+		return lifecycle.Within(ctx, tasks, Patience, func(ctx context.Context) error { return serverinfo.Evicts(ctx, rdb) })
+	}
+	for _, try := range append(tries, evicts) {
 		if err == nil {
 			err = try(ctx)
 		}
@@ -43,10 +47,7 @@ func (s Set) SelfCheck(
 // Redis cannot be used at all it says why as soon as the client does: neither the client's retries nor a time-out of the
 // caller's stand between.
 func (s Set) Check(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, prefix string) error {
-	_, err := lifecycle.Bounded(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.try(ctx, rdb, keys.Tagged(prefix, Name()))
-	}, nil)
-	return err
+	return lifecycle.Within(ctx, tasks, Patience, func(ctx context.Context) error { return s.try(ctx, rdb, keys.Tagged(prefix, Name())) })
 }
 
 func (s Set) try(ctx context.Context, rdb script.Processor, key string) error {

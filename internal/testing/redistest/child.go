@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/testing/wallclock"
 )
 
 const childVar = "REDISTEST_CHILD"
@@ -25,6 +27,7 @@ type Process struct {
 	stdin  io.WriteCloser
 	stdout *lines
 	stderr bytes.Buffer // read it when proc has ended
+	clock  wallclock.Offset
 }
 
 // Child runs the top-level test with this name in a process of its own, where IsChild says so; name is often tb.Name().
@@ -106,6 +109,23 @@ func (p *Process) Pause() { p.must(p.proc.pause()) }
 
 // Resume lets a paused child go on.
 func (p *Process) Resume() { p.must(p.proc.signal(syscall.SIGCONT)) }
+
+// SetClock sets the child's wall clock to so much after the machine's. The error says that this cannot be done here.
+func (p *Process) SetClock(ahead time.Duration) error {
+	p.clock.Ahead = ahead
+	return wallclock.Set(p.clock, p.stop, p.Resume)
+}
+
+// Suspend stops the child for d, while its monotonic clock stands still, as if its machine slept; like SetClock.
+func (p *Process) Suspend(d time.Duration) (err error) {
+	p.clock, err = wallclock.Suspend(p.clock, d, p.stop, p.Resume)
+	return err
+}
+
+func (p *Process) stop() (pids []int) {
+	p.Pause()
+	return []int{p.proc.cmd.Process.Pid}
+}
 
 // Wait returns when the child has ended, with an error unless its test has passed.
 func (p *Process) Wait() error {

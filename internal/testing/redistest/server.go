@@ -81,7 +81,7 @@ func (s *Server) Resume() {
 
 // SetClock sets the server's wall clock to so much after the machine's. The error says that this cannot be done here.
 func (s *Server) SetClock(ahead time.Duration) error {
-	return wallclock.Set(ahead, func() []int {
+	return wallclock.Set(wallclock.Offset{Ahead: ahead}, func() []int {
 		s.Pause()
 		return []int{s.node.current().proc.cmd.Process.Pid}
 	}, s.Resume)

@@ -89,7 +89,7 @@ func (d *daemon) Resume() {
 
 // SetClock sets its wall clock to so much after the machine's. The error says that this cannot be done here.
 func (d *daemon) SetClock(ahead time.Duration) error {
-	return wallclock.Set(ahead, func() []int {
+	return wallclock.Set(wallclock.Offset{Ahead: ahead}, func() []int {
 		d.Pause()
 		return append(d.stopped, d.Pid())
 	}, d.Resume)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// set sets the clock of one process that is stopped.
-func set(pid int, ahead time.Duration) error {
+// set sets the clocks of one process that is stopped.
+func set(pid int, o Offset) error {
 	from, to, err := vdso(pid)
 	if errors.Is(err, errEnded) {
 		return nil
@@ -36,7 +36,7 @@ func set(pid int, ahead time.Duration) error {
 	if err != nil {
 		return err
 	}
-	for name, code := range replacements(int64(ahead / time.Second)) {
+	for name, code := range replacements(int64(o.Ahead/time.Second), -int64(o.Slept/time.Second)) {
 		f, found := functions[name]
 		if !found || f.Size < uint64(len(code)) {
 			return fmt.Errorf("%s has %d bytes, not %d", name, f.Size, len(code))

@@ -2,10 +2,7 @@
 
 package wallclock
 
-import (
-	"errors"
-	"time"
-)
+import "errors"
 
 // set has no way to do it here.
-func set(pid int, ahead time.Duration) error { return errors.ErrUnsupported }
+func set(pid int, o Offset) error { return errors.ErrUnsupported }
