@@ -44,7 +44,7 @@ func (g *Guard) timeoutOf(b *breaker.Breaker) time.Duration {
 // mayGiveUp reports whether a call with the spec, which loads nothing beside Redis, may load instead of waiting for all of RedisTimeout.
 func (s *loadSpec[V]) mayGiveUp(ctx context.Context, g *Guard, key string) bool {
 	return g.cfg.follows && !g.cfg.FailClosed && s.loader != nil && !s.spare && !s.mayHedge(ctx, g, key) &&
-		s.policyOf(g).cost.Worth(time.Now(), math.MaxInt64) // unless one has just failed
+		s.policy.kind.cost.Worth(time.Now(), math.MaxInt64) // unless one has just failed
 }
 
 // isCheaper reports whether a load takes less time than a request for the key that is late, as far as is known.

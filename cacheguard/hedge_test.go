@@ -323,7 +323,7 @@ func TestTimeoutFollowsWhereNothingIsLoadedBesideRedis(t *testing.T) {
 			})
 			if c.load > 0 {
 				g.loaders.cost.Took(c.load)
-				g.ordinary.cost.Took(c.load)
+				g.kinds.ordinary.cost.Took(c.load)
 			}
 			rule := proxy.On(reading, redistest.HoldReply)
 			defer rule.Remove()
