@@ -30,6 +30,15 @@ type batch struct {
 // batchLoad loads values, as *V, by key.
 type batchLoad func(ctx context.Context, of []gather.Member) (map[string]any, error)
 
+// one loads one value.
+func (load batchLoad) one(ctx context.Context, m gather.Member) (any, error) {
+	values, err := load(ctx, []gather.Member{m})
+	if value, found := values[m.Key]; found || err != nil {
+		return value, err
+	}
+	return nil, ErrNotFound
+}
+
 // open makes the call of the batch: for the keys or, if most is not 0, for as many as may join it.
 func (b *batch) open(ctx context.Context, most int, take func(context.Context) (limit.Slot, error), keys ...string) *batch {
 	b.loading, b.scriptSlots = newLoading(ctx, &b.guard.loaders), make(chan struct{}, maxScripts)
@@ -89,7 +98,7 @@ func mayBeOfOneKey(err error) bool {
 // loadApart is loadOne in a slot of its own.
 func (b *batch) loadApart(ctx context.Context, m gather.Member) (any, error) {
 	loaders := &b.guard.loaders
-	s, err := loaders.takePermit(ctx, limit.Need{Kind: b.policy.loadSlots()})
+	s, err := loaders.takePermit(ctx, limit.Need{Kind: b.policy.kind.loadSlots})
 	if err != nil {
 		return nil, err
 	}
@@ -103,11 +112,7 @@ func (b *batch) loadOne(ctx context.Context, m gather.Member) (any, error) {
 	if b.one != nil {
 		return b.one(ctx, m)
 	}
-	values, err := b.load(ctx, []gather.Member{m})
-	if value, found := values[m.Key]; found || err != nil {
-		return value, err
-	}
-	return nil, ErrNotFound
+	return b.load.one(ctx, m)
 }
 
 // run is the call itself.
@@ -119,8 +124,8 @@ func (b *batch) run(ctx context.Context, of []gather.Member, finish func(map[str
 	}
 	b.guard.loaders.running.Add(1)
 	defer b.guard.loaders.running.Add(-1)
-	b.policy.countRunning(1)
-	defer b.policy.countRunning(-1)
+	b.policy.kind.running.Add(1)
+	defer b.policy.kind.running.Add(-1)
 	ctx, end := b.guard.cfg.Hooks.beginMany(ctx, TaskLoad, b.loading.keys)
 	shown := b.guard.journal.Observer.Load().LoadBegins(first, len(of))
 	b.guard.loaders.protect(ctx, first, func() (err error) {
@@ -167,7 +172,7 @@ func (j *load) join(ctx context.Context) {
 	j.batch = of.Join(j.key, func() *batch {
 		b := &batch{of: of, guard: of.guard, policy: of.policy, load: of.load, one: of.one}
 		return b.open(ctx, of.most, func(ctx context.Context) (limit.Slot, error) {
-			return of.guard.loaders.takePermit(ctx, limit.Need{Kind: of.policy.loadSlots()})
+			return of.guard.loaders.takePermit(ctx, limit.Need{Kind: of.policy.kind.loadSlots})
 		})
 	})
 }

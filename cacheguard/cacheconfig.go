@@ -10,6 +10,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/failure"
 	"github.com/cacheguard/go/internal/cache/fidelity"
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/slots"
 )
@@ -209,7 +210,7 @@ func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	if c.Codec != nil {
 		p.codec = c.Codec
 	}
-	p.names, p.slot = failure.NewNames(c.Errors, c.ErrorCodec), newVersionSlot(c.Version)
+	p.names = failure.NewNames(c.Errors, c.ErrorCodec)
 	return p
 }
 
@@ -226,7 +227,9 @@ func (c *CacheConfig[K, V]) encodable(g *Guard) error {
 
 // kind registers the Cache's kind with the Guard.
 func (c *CacheConfig[K, V]) kind(g *Guard) (*kind, error) {
-	k := &kind{name: c.Name, of: reflect.TypeFor[Cache[K, V]](), version: c.Version, maxLoads: max(c.MaxLoads, 0)}
+	k := &kind{
+		name: c.Name, of: reflect.TypeFor[Cache[K, V]](), version: c.Version, slot: protocol.VersionSlot(c.Version), maxLoads: max(c.MaxLoads, 0),
+	}
 	if k.maxLoads > 0 {
 		k.loadSlots = slots.New(k.maxLoads)
 	}

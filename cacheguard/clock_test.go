@@ -155,7 +155,7 @@ func TestGetManyAsksTheServerOfEachKeyThatSeemsTooOld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := loadSpec[string]{loader: unwanted[string](t)}.loadOf(g, "k", scope{}, nil)
+	j := loadSpec[string]{load: load{policy: &g.ordinary}, loader: unwanted[string](t)}.loadOf(g, "k", scope{}, nil)
 	j.aged = true // by an estimate that another flight has mended since
 	q := query[string]{guard: g, spec: loadSpec[string]{load: *j}, asked: g.clock.Now()}
 	if v, how, _, err := q.awaitRebuild(t.Context(), j, raw); v != "v" || how != Hit || err != nil {

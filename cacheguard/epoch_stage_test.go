@@ -150,7 +150,9 @@ func (s *epochStage) get(ctx context.Context) (err error) {
 		}
 	case 3:
 		r := decodeRead[string](s.g, s.key, &s.cache.policy, s.answer, nil)
-		r.compare(ctx, &s.epochs)
+		if r.isJudged() {
+			s.epochs.Compare(ctx, r.entry.Stamp)
+		}
 		now := &wanted[string]{key: s.key, mark: s.mark, read: s.answer, epochs: s.epochs, result: r}
 		_, err = now.confirm(ctx, s.g, &loadSpec[string]{load: load{policy: &s.cache.policy}})
 		if r = now.result; err == nil && s.late && r.state == fresh && *r.value == "old" {

@@ -54,8 +54,8 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 		return none, "", errNilGuard
 	}
 	return ask(ctx, g, key, &loadSpec[V]{
-		load: load{unlimited: s.Unlimited, known: s.Tags}, judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, despiteTags: s.DespiteTags,
-	})
+		load: load{policy: &g.ordinary, unlimited: s.Unlimited, known: s.Tags}, judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, despiteTags: s.DespiteTags,
+	}, nil)
 }
 
 // Outcome says how a Get came by its answer.

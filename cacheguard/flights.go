@@ -32,7 +32,7 @@ type flightKey struct {
 }
 
 func (j *load) flight(m mode) flightKey {
-	return flightKey{key: j.key, kind: j.policy.kindName(), shape: j.shape, mode: m, scope: j.scope}
+	return flightKey{key: j.key, kind: j.policy.kind.name, shape: j.shape, mode: m, scope: j.scope}
 }
 
 // answer is what a flight returns to its callers.

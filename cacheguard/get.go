@@ -33,7 +33,9 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		var none V
 		return none, errNilGuard
 	}
-	v, _, err := ask(ctx, g, key, &loadSpec[V]{loader: load})
+	spec := specOf[V](&g.ordinary)
+	spec.loader = load
+	v, _, err := ask(ctx, g, key, &spec, nil)
 	return v, err
 }
 
@@ -64,32 +66,21 @@ func (w *way) look(ctx context.Context, g *Guard, key string) {
 func (w *way) isPast() bool { return w.reason != nil || w.past.Named != nil }
 
 // retrieve answers a Get or a Fetch: from the local tier, from Redis, or with a load.
-func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V]) (v V, how Outcome, err error) {
-	if err := admit(ctx, g, key, spec.loader != nil || spec.reload != nil || spec.cacheOnly); err != nil {
+func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V], complete func()) (v V, how Outcome, err error) {
+	if err := admit(ctx, g, key, complete != nil || spec.loader != nil || spec.reload != nil || spec.cacheOnly); err != nil {
 		return v, "", err
 	}
-	if !g.off.None() {
-		return retrieveAround(ctx, g, key, spec)
-	}
-	if kept, ok := spec.fromLocal(g, key); ok {
-		return kept.result()
-	}
-	return retrieveRemote(ctx, g, key, *spec, way{})
-}
-
-// retrieveAround is retrieve where there may be a reason not to use the cache.
-func retrieveAround[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V]) (v V, how Outcome, err error) {
 	var w way
-	w.look(ctx, g, key)
+	if !g.off.None() {
+		w.look(ctx, g, key)
+	}
 	if kept, ok := spec.tryLocal(g, key, &w); ok {
 		return kept.result()
 	}
-	return retrieveRemote(ctx, g, key, *spec, w)
-}
-
-// retrieveRemote is retrieve when the local tier has no answer.
-func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V], w way) (v V, how Outcome, err error) {
-	q := query[V]{guard: g, spec: spec, asked: g.clock.Now()}
+	if complete != nil {
+		complete()
+	}
+	q := query[V]{guard: g, spec: *spec, asked: g.clock.Now()}
 	q.spec.key, q.spec.valueKey = key, spec.valueKeyOf(g, key)
 	if w.isPast() {
 		return q.bypass(ctx, w.reason)

@@ -110,5 +110,5 @@ func (g *Guard) serverTime(key string) (time.Time, error) {
 // bounded runs an operation on Redis under RedisTimeout, see package lifecycle. An operation that is given up runs on in the
 // background. Only flights and begun tasks may call bounded, because Close waits for them first.
 func bounded[T any](ctx context.Context, g *Guard, op func(context.Context) (T, error)) (T, error) {
-	return lifecycle.Bounded(context.WithoutCancel(ctx), g.life, g.cfg.RedisTimeout, op, nil)
+	return lifecycle.Bounded(context.WithoutCancel(ctx), g.life, g.cfg.RedisTimeout, op)
 }

@@ -45,9 +45,9 @@ func makeRenamed(name string) renamedThing { return renamedThing{name, len(name)
 
 // release is an instance of one version of a program.
 type release struct {
-	guard *Guard
-	slot  versionSlot
-	loads atomic.Int64
+	guard   *Guard
+	version int
+	loads   atomic.Int64
 
 	get        func(id int) (string, error)
 	getMany    func(ids ...int) (map[int]string, error)
@@ -61,7 +61,7 @@ func newRelease[V interface{ text() string }](
 	t *testing.T, g *Guard, version int, load func(context.Context) (string, error), of func(string) V,
 ) *release {
 	t.Helper()
-	r := &release{guard: g, slot: newVersionSlot(version)}
+	r := &release{guard: g, version: version}
 	c, err := NewCache(g, CacheConfig[int, V]{
 		Name: "thing", Version: version, Tags: func(int, V) []string { return []string{"things"} },
 		Load: func(ctx context.Context, _ int) (v V, err error) {
@@ -125,13 +125,13 @@ func steadyTier() Config {
 func (r *release) expect(f *fleet, id int, name string) {
 	f.t.Helper()
 	got, err := r.get(id)
-	expect.Equal(f.t, fmt.Sprintf("thing %d of version %d", id, r.slot.version), fmt.Sprint(got, " ", err), name+" <nil>")
+	expect.Equal(f.t, fmt.Sprintf("thing %d of version %d", id, r.version), fmt.Sprint(got, " ", err), name+" <nil>")
 	f.stored()
 }
 
 // value is the key of the thing's value.
 func (r *release) value(id int) string {
-	return r.guard.keys.ValueKey(fmt.Sprint("thing:", id)) + r.slot.suffix
+	return r.guard.keys.ValueKey(fmt.Sprint("thing:", id)) + protocol.VersionSlot(r.version)
 }
 
 // async gets thing 1 in the background.

@@ -324,7 +324,9 @@ func unwanted[V any](t *testing.T) func(context.Context) (V, error) {
 
 // get is Get with the outcome.
 func get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, Outcome, error) {
-	return ask(ctx, g, key, &loadSpec[V]{loader: load})
+	spec := specOf[V](&g.ordinary)
+	spec.loader = load
+	return ask(ctx, g, key, &spec, nil)
 }
 
 // made is a value as a load has made it.

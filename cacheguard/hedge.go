@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/limit"
@@ -23,7 +24,7 @@ func (g *Guard) lateAfter(b *breaker.Breaker) time.Duration {
 	case g.cfg.FailClosed, after == off && !g.cfg.follows:
 		return 0
 	case after == off:
-		return b.Timeout(g.cfg.RedisTimeout)
+		return g.timeoutOf(b)
 	case after > 0:
 		return after
 	}
@@ -35,25 +36,33 @@ func (g *Guard) lateAfter(b *breaker.Breaker) time.Duration {
 	return min(max(b.LateAfter(g.cfg.RedisTimeout), cost), longest)
 }
 
+// timeoutOf is how long a call waits for Redis, before it loads instead: as long as Redis ever needs, and what a load costs.
+func (g *Guard) timeoutOf(b *breaker.Breaker) time.Duration {
+	return min(max(b.Timeout(g.cfg.RedisTimeout), g.loaders.cost.Average()), g.cfg.RedisTimeout)
+}
+
 // mayGiveUp reports whether a call with the spec, which loads nothing beside Redis, may load instead of waiting for all of RedisTimeout.
 func (s *loadSpec[V]) mayGiveUp(ctx context.Context, g *Guard, key string) bool {
-	return g.cfg.follows && !g.cfg.FailClosed && s.loader != nil && !s.spare && (g.cfg.HedgeAfter == off || scopeOf(ctx, g).isTransactions()) &&
-		s.isCheaper(g, key)
+	return g.cfg.follows && !g.cfg.FailClosed && s.loader != nil && !s.spare && !s.mayHedge(ctx, g, key) &&
+		s.policy.kind.cost.Worth(time.Now(), math.MaxInt64) // unless one has just failed
 }
 
 // isCheaper reports whether a load takes less time than a request for the key that is late, as far as is known.
 func (s *loadSpec[V]) isCheaper(g *Guard, key string) bool {
-	return s.policyOf(g).cost.Worth(time.Now(), g.breakerOf(key).Expected(g.cfg.RedisTimeout))
+	return s.policy.kind.cost.Worth(time.Now(), g.breakerOf(key).Expected(g.cfg.RedisTimeout))
 }
+
+// loadsBeside reports whether calls load beside a Redis that is late.
+func (g *Guard) loadsBeside() bool { return g.cfg.HedgeAfter != off && !g.cfg.FailClosed }
 
 // isSlow reports whether calls for the key may load first.
 func (g *Guard) isSlow(key string) bool {
-	return g.slowParts.Load() > 0 && g.breakerOf(key).IsSlow()
+	return g.slowParts.Load() > 0 && g.loadsBeside() && g.breakerOf(key).IsSlow()
 }
 
 // mayHedge reports whether calls with the spec may load beside Redis.
 func (s *loadSpec[V]) mayHedge(ctx context.Context, g *Guard, key string) bool {
-	if s.spare || s.unlimited || s.loader == nil && s.loadMany == nil && s.loadEach == nil || g.cfg.HedgeAfter == off || g.cfg.FailClosed {
+	if s.spare || s.unlimited || s.loader == nil && s.loadMany == nil && s.loadEach == nil || !g.loadsBeside() {
 		return false
 	}
 	return s.isCheaper(g, key) && !scopeOf(ctx, g).isTransactions()
@@ -113,7 +122,7 @@ func (q query[V]) hedgeOnce(ctx context.Context, keys []string, s limit.Slot, al
 	g := q.guard
 	var b *batch
 	if q.spec.loadMany != nil {
-		if s, ok = g.loaders.limits.Take(ctx, limit.Need{Spare: true, Kind: q.spec.policyOf(g).loadSlots()}); !ok {
+		if s, ok = g.loaders.limits.Take(ctx, limit.Need{Spare: true, Kind: q.spec.policy.kind.loadSlots}); !ok {
 			return nil, false
 		}
 		b, s = q.batchIn(ctx, s, keys), limit.Slot{}
@@ -172,7 +181,7 @@ func (g *Guard) runHedge(ctx context.Context, j *load, s limit.Slot, publish fun
 	switch {
 	case a.err != nil && !a.absent:
 		if ctx.Err() == nil {
-			j.policy.cost.Failed(time.Now())
+			j.policy.kind.cost.Failed(time.Now())
 		}
 	case !part.IsSlow():
 		publish(a)
@@ -188,7 +197,7 @@ func (g *Guard) runHedge(ctx context.Context, j *load, s limit.Slot, publish fun
 func (q query[V]) retrieveSlowly(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
 	g, key := q.guard, q.spec.key
 	q.besides = true
-	if s := g.loaders.limits.AtHand(limit.Need{Spare: true, Kind: q.spec.policyOf(g).loadSlots()}); !s.IsNone() {
+	if s := g.loaders.limits.AtHand(limit.Need{Spare: true, Kind: q.spec.policy.kind.loadSlots}); !s.IsNone() {
 		if all, is := q.hedge(ctx, []string{key}, s); is {
 			g.hedgesWon.Add(1)
 			return unpack[V](all[key].answer, all[key].joined)
@@ -254,8 +263,8 @@ func (q query[V]) awaitLateRead(ctx context.Context, read *send.Read) (v V, how 
 
 // waitBriefly waits for a read, which is late, for as long as reads take at most; then the error is errLate.
 func (q query[V]) waitBriefly(read *send.Read) func(context.Context) error {
-	part, longest := q.guard.breakerOf(q.spec.key), q.guard.cfg.RedisTimeout
-	left := part.Timeout(longest) - q.guard.lateAfter(part)
+	part := q.guard.breakerOf(q.spec.key)
+	left := q.guard.timeoutOf(part) - q.guard.lateAfter(part)
 	return func(ctx context.Context) error {
 		within, stop := context.WithTimeoutCause(ctx, left, errLate)
 		defer stop()

@@ -204,7 +204,7 @@ func (i *Inspection) inspectVersionSlots(ctx context.Context, g *Guard) error {
 	}
 	all, err := lifecycle.Bounded(ctx, g.life, g.cfg.RedisTimeout, func(ctx context.Context) ([]protocol.Inspected, error) {
 		return parseAll(script.RunAll(ctx, g.rdb, calls))
-	}, nil)
+	})
 	if err != nil {
 		return err
 	}

@@ -157,18 +157,18 @@ func (r *rebuild) encode(ctx context.Context, out *loaded) {
 	if limit := r.guard.cfg.MaxValueBytes; out.refused == nil && limit > 0 && len(out.payload) > limit {
 		out.refused = fmt.Errorf("its %d bytes are more than MaxValueBytes (%d)", len(out.payload), limit)
 	}
-	if out.refused != nil || out.what == protocol.Raw || !p.fidelity.Due() {
+	if out.refused != nil || out.what == protocol.Raw || !p.kind.fidelity.Due() {
 		return
 	}
 	back, err := r.load.shape.Decode(p.codec, protocol.Entry{Kind: out.what, Payload: out.payload})
 	if err != nil {
-		p.fidelity.Doubt()
+		p.kind.fidelity.Doubt()
 		out.refused = fmt.Errorf("it cannot be decoded: %w", err)
 		return
 	}
 	if path, what := fidelity.Difference(out.value, back, p.codec.Marshal); what != "" {
 		is := report.AlteredAgain
-		if p.fidelity.Tell() {
+		if p.kind.fidelity.Tell() {
 			is = report.Altered
 		}
 		r.guard.tell(ctx, is, r.load.key, nil, p.logAttrs("field", path, "problem", what)...)
@@ -197,7 +197,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 	if staleFor == 0 && p.earlyRefresh == 0 && r.guard.local == nil {
 		freshFor = 0
 	}
-	f.Head, f.Tail = protocol.EncodeEntry(r.load.key, r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.slot.version, Stamp: stamp, Payload: out.payload}), r.token)
+	f.Head, f.Tail = protocol.EncodeEntry(r.load.key, r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.kind.version, Stamp: stamp, Payload: out.payload}), r.token)
 	return f
 }
 

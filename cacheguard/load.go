@@ -37,21 +37,16 @@ type loaded struct {
 	tags   []string      // as set by SetTags, and those of the value
 	origin string        // of the load
 
-	encoded
-}
-
-// encoded is a value as it is stored.
-type encoded struct {
-	what    protocol.Kind
+	what    protocol.Kind // of the payload, as it is stored
 	payload []byte
-	refused error // why it cannot be
+	refused error // why it cannot be stored
 }
 
 // need says what limits hold for a load. One that a loader asked for shares that loader's slot: if it needed one of its own, loaders that
 // hold all the slots could wait for each other. The keys of a GetMany share one slot.
 func (l *loaders) need(j *load) limit.Need {
 	return limit.Need{
-		Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.Covers(j.key), Spare: j.spare, Kind: j.policy.loadSlots(),
+		Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.Covers(j.key), Spare: j.spare, Kind: j.policy.kind.loadSlots,
 	}
 }
 
@@ -212,7 +207,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 		running = 0 // it only waits for the batch's
 	}
 	l.running.Add(running)
-	j.policy.countRunning(running)
+	j.policy.kind.running.Add(running)
 	var out loaded
 	var tags []string
 	within, end, shown := l.begin(ctx, j)
@@ -239,7 +234,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 		out.err, out.took, out.ttl = err, l.cfg.clock.Since(start), load.chosen()
 		out.tags = append(load.allTags(), tags...)
 		l.running.Add(-running)
-		j.policy.countRunning(-running)
+		j.policy.kind.running.Add(-running)
 		end(End{Err: out.err})
 		l.journal.Observer.Load().LoadEnds(shown, failed(out.err))
 		l.learn(j, out.tags)

@@ -81,7 +81,7 @@ func (g *Guard) pending() int { return g.writes.Pending() + g.notices.Refused() 
 // fromItem returns an item of the tier as an answer to calls of the policy. As in Redis, an entry of a Cache is none of the function Get,
 // and the other way round.
 func fromItem[V any](item *tier.Item, p *policy, how Outcome) (f found[V], ok bool) {
-	if item == nil || item.Named != (p.kind != nil) {
+	if item == nil || item.Named != p.isNamed() {
 		return f, false
 	}
 	if item.Value != nil {
@@ -98,7 +98,7 @@ func (s *loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 	if s.skipLocal || g.local == nil {
 		return f, false
 	}
-	f, ok = fromItem[V](g.local.Get(key), s.policyOf(g), Local)
+	f, ok = fromItem[V](g.local.Get(key), s.policy, Local)
 	if ok && s.judge != nil && f.value != nil {
 		ok = s.judge(*f.value) == Serve // otherwise read it from Redis, where it may have been replaced
 	}
@@ -116,11 +116,11 @@ func (s *loadSpec[V]) tryLocal(g *Guard, key string, w *way) (f found[V], ok boo
 // staleFromLocal returns what the local tier has when Redis does not answer, as a stale value, if stale
 // values may be served.
 func (s *loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool) {
-	if s.skipLocal || g.local == nil || s.policyOf(g).staleFor == 0 {
+	if s.skipLocal || g.local == nil || s.policy.staleFor == 0 {
 		return f, false
 	}
 	item := g.local.GetAnyway(key)
-	f, ok = fromItem[V](item, s.policyOf(g), Stale)
+	f, ok = fromItem[V](item, s.policy, Stale)
 	switch {
 	case !ok || f.value == nil:
 	case s.judge != nil:

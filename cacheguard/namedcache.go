@@ -56,7 +56,7 @@ func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V
 // open makes the Cache one of the kind.
 func (c *Cache[K, V]) open(k *kind) {
 	c.policy = c.cfg.policy(c.guard)
-	c.policy.kind, c.policy.fidelity, c.policy.cost = k, &k.fidelity, &k.cost
+	c.policy.kind = k
 	c.before = strings.TrimSuffix(c.guard.keys.ValueKey(k.name+":"), "}")
 	c.prefix = len(c.before) - len(k.name) - 1
 	if c.cfg.NotFound == nil {
@@ -82,42 +82,27 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	return v, c.absence(err)
 }
 
-// ask asks the local tier before it makes a loader, which costs an allocation.
-func (c *Cache[K, V]) ask(ctx context.Context, k K) (v V, how Outcome, err error) {
-	g := c.guard
+// ask is Get with the outcome, and with the Guard's error for absence.
+func (c *Cache[K, V]) ask(ctx context.Context, k K) (V, Outcome, error) {
 	key, valueKey := c.keys(k)
 	c.isAsked(key, k)
-	a := g.asked(ctx, key)
 	spec := loadSpec[V]{load: load{policy: &c.policy, valueKey: valueKey}}
-	if g.samples {
-		spec.loader, spec.tagger = c.loader(k), c.tagger(k) // for a comparison
+	if c.guard.samples {
+		c.complete(&spec, k) // for a comparison
 	}
-	if err = admit(a.inner, g, key, true); err == nil {
-		var w way
-		if !g.off.None() {
-			w.look(a.inner, g, key)
-		}
-		if kept, ok := spec.tryLocal(g, key, &w); ok {
-			v, how, err = kept.result()
-		} else {
-			v, how, err = c.retrieve(a.inner, k, key, spec, w)
-		}
-	}
-	answered(&a, g, key, &spec, v, how, err)
-	if g.rehearsal != nil {
-		v = handOut(g, &spec, key, v, err)
-	}
-	return v, how, err
+	return ask(ctx, c.guard, key, &spec, func() { c.complete(&spec, k) })
 }
 
-// retrieve gets the thing when the local tier has no answer.
-func (c *Cache[K, V]) retrieve(ctx context.Context, k K, key string, spec loadSpec[V], w way) (V, Outcome, error) {
-	if spec.loader == nil {
-		spec.loader = c.loader(k)
-	}
-	spec.tagger = c.tagger(k)
-	spec.gathering = c.gathering
-	return retrieveRemote(ctx, c.guard, key, spec, w)
+// complete adds to the spec how to load the thing.
+func (c *Cache[K, V]) complete(spec *loadSpec[V], k K) {
+	spec.loader, spec.tagger, spec.gathering = c.loader(k), c.tagger(k), c.gathering
+}
+
+// specOf is the spec of a load of the thing.
+func (c *Cache[K, V]) specOf(k K) (spec loadSpec[V]) {
+	spec.policy = &c.policy
+	c.complete(&spec, k)
+	return spec
 }
 
 // loader returns the loader of a key. It reports absence as ErrNotFound itself.
@@ -226,7 +211,7 @@ func (c *Cache[K, V]) keys(k K) (key, valueKey string) {
 	if len(text) == len(c.before) {
 		return "", ""
 	}
-	valueKey = string(append(append(text, '}'), c.policy.slot.suffix...))
+	valueKey = string(append(append(text, '}'), c.policy.kind.slot...))
 	return valueKey[c.prefix:len(text)], valueKey
 }
 

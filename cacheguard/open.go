@@ -91,7 +91,7 @@ func (g *Guard) connect(closeOwn func() error) {
 
 // assemble makes the parts that refuse nothing: loads, epochs, and what switches the cache off.
 func (g *Guard) assemble() {
-	g.ordinary = ordinaryPolicy(&g.cfg)
+	g.ordinary = ordinaryPolicy(&g.cfg, &g.kinds.ordinary)
 	g.hottest = g.newHottest()
 	g.openOff()
 	g.verifier.Delay, g.verifier.Clock, g.verifier.Life = g.cfg.Verify.Delay, g.cfg.clock, g.life

@@ -29,33 +29,26 @@ type policy struct {
 	jitter, earlyRefresh       float64
 	codec                      Codec
 	names                      failure.Names
-	kind                       *kind // nil: the entries belong to no Cache
-	fidelity                   *fidelity.Sampler
-	cost                       *guess.Cost // of loads
-	slot                       versionSlot
+	kind                       *kind
 }
 
 // ordinaryPolicy is for entries of no Cache.
-func ordinaryPolicy(cfg *Config) policy {
+func ordinaryPolicy(cfg *Config, k *kind) policy {
 	return policy{
 		ttl: cfg.TTL, staleFor: cfg.StaleFor, negativeTTL: cfg.NegativeTTL,
-		jitter: cfg.Jitter, earlyRefresh: cfg.EarlyRefresh, codec: cfg.Codec, fidelity: new(fidelity.Sampler), cost: new(guess.Cost),
+		jitter: cfg.Jitter, earlyRefresh: cfg.EarlyRefresh, codec: cfg.Codec, kind: k,
 	}
 }
 
-// kindName is the name of the Caches that the entries belong to; empty: none.
-func (p *policy) kindName() string {
-	if p.kind == nil {
-		return ""
-	}
-	return p.kind.name
-}
+// isNamed reports whether the entries belong to a Cache.
+func (p *policy) isNamed() bool { return p.kind.name != "" }
 
-// kind is what the Caches of one name on a Guard have in common.
+// kind is what the Caches of one name on a Guard have in common. The one without a name is of the entries of no Cache.
 type kind struct {
 	name      string
 	of        reflect.Type // Cache[K, V]
 	version   int
+	slot      string // see protocol.VersionSlot: there are four, so an entry in one may be of another version
 	maxLoads  int
 	loadSlots *slots.Slots // of maxLoads; nil: no limit but the Guard's
 	running   atomic.Int64 // loaders
@@ -63,12 +56,14 @@ type kind struct {
 	aliens    guess.Aliens
 	unread    report.Throttle // what is logged
 	fidelity  fidelity.Sampler
-	cost      guess.Cost
+	cost      guess.Cost                          // of loads
 	lately    atomic.Pointer[lately.Keys[recent]] // that are to be replaced; nil: none
 }
 
 // kinds are the kinds of a Guard, by name.
 type kinds struct {
+	ordinary kind // without a name
+
 	mu    sync.Mutex
 	named map[string]*kind
 }
@@ -103,39 +98,27 @@ func (ks *kinds) byName(name string) *kind {
 	return ks.named[name]
 }
 
-// of returns the kind that a key belongs to; nil: none.
+// of returns the kind that a key belongs to.
 func (ks *kinds) of(key string) *kind {
 	if name, _, found := strings.Cut(key, ":"); found {
-		return ks.byName(name)
+		if k := ks.byName(name); k != nil {
+			return k
+		}
 	}
-	return nil
+	return &ks.ordinary
 }
 
 // all are the kinds, by name.
 func (ks *kinds) all() []*kind {
 	ks.mu.Lock()
 	defer ks.mu.Unlock()
-	return slices.SortedFunc(maps.Values(ks.named), func(a, b *kind) int { return strings.Compare(a.name, b.name) })
-}
-
-// loadSlots returns the slots of the Cache that a load is for; nil: it needs none.
-func (p *policy) loadSlots() *slots.Slots {
-	if p == nil || p.kind == nil {
-		return nil
-	}
-	return p.kind.loadSlots
-}
-
-// countRunning counts loaders that begin, or end.
-func (p *policy) countRunning(n int64) {
-	if p.kind != nil {
-		p.kind.running.Add(n)
-	}
+	all := slices.AppendSeq([]*kind{&ks.ordinary}, maps.Values(ks.named))
+	return slices.SortedFunc(slices.Values(all), func(a, b *kind) int { return strings.Compare(a.name, b.name) })
 }
 
 // logAttrs returns the attributes of an entry in a log record, beside its key.
 func (p *policy) logAttrs(args ...any) []any {
-	if p.kind == nil {
+	if !p.isNamed() {
 		return args
 	}
 	return append([]any{slog.String("cache", p.kind.name)}, args...)
@@ -143,20 +126,6 @@ func (p *policy) logAttrs(args ...any) []any {
 
 // maxVersion bounds CacheConfig.Version: it is a count, and a larger number is probably a date or a hash.
 const maxVersion = 1_000_000
-
-// versionSlot is where the values of one version of a program are. The zero one is for values without a version. There are four others
-// (see protocol.VersionSlot), so an entry in one may be of a version that is a multiple of four away.
-type versionSlot struct {
-	version int
-	suffix  string // of the keys of values
-}
-
-func newVersionSlot(version int) versionSlot {
-	if version == 0 {
-		return versionSlot{}
-	}
-	return versionSlot{version: version, suffix: protocol.VersionSlot(version)}
-}
 
 // errOfNoKind and errOfAKind say that an entry belongs to somebody else, who has the same key.
 var (
@@ -167,12 +136,12 @@ var (
 // check returns why an entry that was found is not one of the policy's; nil if it is.
 func (p *policy) check(e *protocol.Entry) error {
 	switch {
-	case p.kind == nil && !e.Stamp.Kind.IsZero():
+	case !p.isNamed() && !e.Stamp.Kind.IsZero():
 		return errOfAKind
-	case p.kind != nil && e.Stamp.Kind.IsZero():
+	case p.isNamed() && e.Stamp.Kind.IsZero():
 		return errOfNoKind
-	case p.slot.version != 0 && e.Version != p.slot.version: // without one: nobody else has these keys
-		return fmt.Errorf("it was stored under version %d of CacheConfig, and this is %d", e.Version, p.slot.version)
+	case p.kind.version != 0 && e.Version != p.kind.version: // without one: nobody else has these keys
+		return fmt.Errorf("it was stored under version %d of CacheConfig, and this is %d", e.Version, p.kind.version)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 	if key == "" {
 		return notCalled(errEmptyKey)
 	}
-	spec := loadSpec[V]{load: load{policy: &c.policy}, loader: c.loader(k), tagger: c.tagger(k)}
+	spec := c.specOf(k)
 	mayStore := !scopeOf(ctx, c.guard).isTransactions() // one around this write, which may be rolled back
 	p := &putting{rebuild: c.guard.newRebuild(spec.loadOf(c.guard, key, scope{}, nil), nil, nil)}
 	return c.guard.update(ctx, []string{key}, p, func(ctx context.Context) error {

@@ -37,7 +37,7 @@ type wanted[V any] struct {
 // mark notes how things are before the key is read.
 func (q *query[V]) mark(r *wanted[V]) {
 	r.mark = q.guard.local.Mark(r.key)
-	q.guard.epochs.BeginIn(&r.epochs, r.key, r.valueKey, q.spec.policyOf(q.guard).kindName(), q.spec.known)
+	q.guard.epochs.BeginIn(&r.epochs, r.key, r.valueKey, q.spec.policy.kind.name, q.spec.known)
 }
 
 // wait waits for the answer to one of many keys, once.
@@ -50,8 +50,10 @@ func (r *wanted[V]) wait(ctx context.Context) {
 // take decodes what was read, and begins to judge it, without waiting for that.
 func (q *query[V]) take(ctx context.Context, r *wanted[V], room *slab.Slab[readResult[V]]) {
 	r.epochs.Take(r.read)
-	r.result = decodeRead(q.guard, r.key, q.spec.policyOf(q.guard), r.read, room)
-	r.result.compare(ctx, &r.epochs)
+	r.result = decodeRead(q.guard, r.key, q.spec.policy, r.read, room)
+	if r.result.isJudged() {
+		r.epochs.Compare(ctx, r.result.entry.Stamp)
+	}
 }
 
 // judge waits for the judgement, and says what the call does then.
@@ -83,13 +85,6 @@ func (r *readResult[V]) isJudged() bool {
 	return true
 }
 
-// compare begins to judge it, and does not wait.
-func (r *readResult[V]) compare(ctx context.Context, epochs *epoch.Reading) {
-	if r.isJudged() {
-		epochs.Compare(ctx, r.entry.Stamp)
-	}
-}
-
 // confirm waits for what the epochs say of the result: revoked, if one of them is over; unreachable, if Redis did not answer. Only then does the
 // local tier keep it.
 func (r *wanted[V]) confirm(ctx context.Context, g *Guard, spec *loadSpec[V]) (redisErr, err error) {
@@ -110,7 +105,7 @@ func (r *wanted[V]) confirm(ctx context.Context, g *Guard, spec *loadSpec[V]) (r
 		return nil, nil
 	}
 	if g.local != nil && !got.entry.Ends && !r.epochs.Ends && got.kept.CompareAndSwap(false, true) {
-		keep(g, r.key, spec.policyOf(g), r.mark, r.read, got, r.epochs.Under)
+		keep(g, r.key, spec.policy, r.mark, r.read, got, r.epochs.Under)
 	}
 	return nil, nil
 }
@@ -152,7 +147,7 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte, r *readResult[
 			return &readResult[V]{state: g.undecodable(key, p, r.entry, err), kind: p.kind}
 		}
 	}
-	p.cost.Read(r.entry.Took)
+	p.kind.cost.Read(r.entry.Took)
 	g.loaders.cost.Read(r.entry.Took)
 	r.state, r.how = g.freshness(key, p, r.entry), Hit
 	if r.state == stale {
@@ -178,10 +173,10 @@ func (j *load) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
 // to stay, else unusable.
 func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) state {
 	k := p.kind
-	if k == nil && errors.Is(err, errOfAKind) {
+	if !p.isNamed() && errors.Is(err, errOfAKind) {
 		return alienEntry
 	}
-	if k == nil {
+	if !p.isNamed() {
 		g.tell(context.Background(), report.Damaged, key, err)
 		return unusable
 	}
@@ -204,7 +199,7 @@ func (g *Guard) readFailed(valueKey string, err error) {
 		defer g.dropping.Store(false)
 		_, _ = lifecycle.Bounded(context.Background(), g.life, g.cfg.RedisTimeout, func(ctx context.Context) (any, error) {
 			return script.RunAll(ctx, g.rdb, []*script.Call{g.keys.DropLarge(valueKey, g.cfg.packing().Largest())})[0].Result()
-		}, nil) // the next read that fails tries again
+		}) // the next read that fails tries again
 	})
 	if !begun {
 		g.dropping.Store(false)
@@ -244,10 +239,10 @@ func keep[V any](g *Guard, key string, p *policy, mark tier.Mark, read *send.Rea
 	left := r.entry.Fresh - max(g.serverClocks.Age(key, r.entry.Written), 0) // below 0 if the clocks disagree
 	size := max(len(read.Raw), len(r.entry.Payload))                         // a compressed entry is kept decompressed
 	if r.value == nil {
-		g.local.Keep(key, mark, &tier.Item{Named: p.kind != nil}, nil, size, left, left, under...)
+		g.local.Keep(key, mark, &tier.Item{Named: p.isNamed()}, nil, size, left, left, under...)
 		return
 	}
-	k := &kept[V]{Item: tier.Item{Named: p.kind != nil}, value: *r.value}
+	k := &kept[V]{Item: tier.Item{Named: p.isNamed()}, value: *r.value}
 	g.local.Keep(key, mark, &k.Item, &k.value, size, left, left+p.staleFor, under...)
 }
 

@@ -45,10 +45,8 @@ func (g *Guard) listen() bool {
 
 // reload has a key loaded if it was asked for lately.
 func (g *Guard) reload(key string) {
-	if k := g.kinds.of(key); k != nil {
-		if of, ok := k.lately.Load().Asked(key); ok {
-			g.reloadOf(key, of)
-		}
+	if of, ok := g.kinds.of(key).lately.Load().Asked(key); ok {
+		g.reloadOf(key, of)
 	}
 }
 

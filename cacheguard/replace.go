@@ -36,9 +36,9 @@ type recentOf[K comparable, V any] struct {
 
 // loadAnew is the load that replaces what the cache has for the key.
 func (r *recentOf[K, V]) loadAnew(key string) *load {
-	c := r.of
-	spec := loadSpec[V]{load: load{policy: &c.policy, spare: true}, loader: c.loader(r.k), tagger: c.tagger(r.k)}
-	return spec.loadOf(c.guard, key, scope{}, nil)
+	spec := r.of.specOf(r.k)
+	spec.spare = true
+	return spec.loadOf(r.of.guard, key, scope{}, nil)
 }
 
 func (r *recentOf[K, V]) cache() any { return r.of }
@@ -106,11 +106,7 @@ func (g *Guard) apart(call context.Context) (ctx context.Context, cancel func())
 
 // loadAnew is the load that replaces what the cache has for the key; nil: that is removed.
 func (g *Guard) loadAnew(ctx context.Context, key string) *load {
-	k := g.kinds.of(key)
-	if k == nil {
-		return nil
-	}
-	if of, ok := k.lately.Load().Asked(key); ok && !g.isSlow(key) && g.mustBypass(ctx, key) == nil {
+	if of, ok := g.kinds.of(key).lately.Load().Asked(key); ok && !g.isSlow(key) && g.mustBypass(ctx, key) == nil {
 		return of.loadAnew(key)
 	}
 	return nil

@@ -55,7 +55,7 @@ func (g *Guard) onSlow(slow bool) {
 func (g *Guard) tell(ctx context.Context, what report.What, key string, err error, attrs ...any) {
 	g.journal.Tell(ctx, what, key, err, attrs...)
 	if o := g.journal.Observer.Load(); o != nil {
-		o.Happened(g.tallyOfKey(o, key), what)
+		o.Happened(&g.kinds.of(key).tally, what)
 	}
 	g.cfg.Hooks.tell(what, key, err)
 }
@@ -82,11 +82,11 @@ func (g *Guard) onStale(key string, e protocol.Entry) {
 // onLoad reports a run of a loader.
 func (l *loaders) onLoad(j *load, took time.Duration, err error) {
 	if o := l.journal.Observer.Load(); o != nil {
-		o.Loaded(tallyOf(o, j.policy), took, failed(err))
+		o.Loaded(&j.policy.kind.tally, took, failed(err))
 	}
 	if err == nil {
 		l.cost.Took(took)
-		j.policy.cost.Took(took)
+		j.policy.kind.cost.Took(took)
 	}
 	if limit := l.cfg.SlowLoad; limit > 0 && took >= limit {
 		l.journal.Tell(context.Background(), report.Slow, j.key, err, "took", took)
@@ -96,37 +96,13 @@ func (l *loaders) onLoad(j *load, took time.Duration, err error) {
 	}
 }
 
-// countAnswer counts an answer to a call with the policy; nil: the Guard's ordinary one.
-func (g *Guard) countAnswer(p *policy, key string, how Outcome, err error) {
-	g.hottest.Note(key)
-	if o := g.journal.Observer.Load(); o != nil {
-		o.Answered(tallyOf(o, p), key, wordOf(how, err))
-	}
-}
-
-// tallyOf is where to count what belongs to the policy.
-func tallyOf(o *report.Observer, p *policy) *observe.Tally {
-	if p == nil || p.kind == nil {
-		return &o.Others
-	}
-	return &p.kind.tally
-}
-
-// tallyOfKey is where to count what happens to the key.
-func (g *Guard) tallyOfKey(o *report.Observer, key string) *observe.Tally {
-	if k := g.kinds.of(key); k != nil {
-		return &k.tally
-	}
-	return &o.Others
-}
-
 // learn notes what a load had: its tags, and its key, unless that is of a Cache, which is known.
 func (l *loaders) learn(j *load, tags []string) {
 	l.journal.Tags.Had(tags...)
-	if j.policy == nil || j.policy.kind == nil {
-		l.journal.Keys.Had(j.key)
-	} else {
+	if j.policy.isNamed() {
 		l.journal.Keys.Had()
+	} else {
+		l.journal.Keys.Had(j.key)
 	}
 }
 
@@ -171,8 +147,7 @@ func (g *Guard) observed() observe.Guard {
 	o := g.journal.Observe()
 	seen := observe.Guard{
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Words: words, Loads: &o.Loads, Hot: o.Hot,
-		Caches: func() []observe.Tallied { // first keys without a Cache, then each Cache, by name
-			all := []observe.Tallied{o.Others.Read("")}
+		Caches: func() (all []observe.Tallied) { // first keys without a Cache, then each Cache, by name
 			for _, k := range g.kinds.all() {
 				all = append(all, k.tally.Read(k.name))
 			}

@@ -211,7 +211,7 @@ func (f *fleet) lockOf(key string) queue.Calls {
 	for _, behind := range []string{":readers", ":writers", ":waiting", ":alive", ":gone"} {
 		keys = append(keys, base+behind)
 	}
-	return queue.Calls{Scripts: &rw.Compile(func(source string) string { return source }).Scripts, Keys: keys}
+	return queue.Calls{Scripts: rw.Compile(func(source string) string { return source }), Keys: keys}
 }
 
 // ask asks for the lock, and release gives it up.
@@ -253,7 +253,7 @@ func (s *stage) read(step int) (err error) {
 	ctx, g := context.Background(), s.guards[0]
 	switch step {
 	case 2:
-		j := loadSpec[string]{loader: returns("")}.loadOf(g, s.key, scope{}, nil)
+		j := loadSpec[string]{load: load{policy: &g.ordinary}, loader: returns("")}.loadOf(g, s.key, scope{}, nil)
 		j.valueKey += s.slot
 		s.m = g.newRebuild(j, nil, nil)
 		s.got, err = protocol.ParseAcquired(s.guards[0].keys.Acquire(s.m.load.valueKey, protocol.Request{Token: s.m.token, Take: true}).Run(ctx, g.rdb))

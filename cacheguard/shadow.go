@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/verify"
-	"github.com/cacheguard/go/internal/cache/write"
 )
 
 // Shadowed counts Gets that also asked the cache; see Config.Shadow.
@@ -37,42 +36,24 @@ func (s *shadowed) counts() Shadowed {
 	}
 }
 
-// shadow asks the cache, in the background, what it would have answered to a call that has loaded without it.
-func shadow[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, loaded any) {
-	spec.key, spec.valueKey = key, spec.valueKeyOf(g, key)
-	q := query[V]{guard: g, spec: spec, asked: g.clock.Now()}
-	g.life.TryAtMost(mostShadows, &g.shadowed.running, func() { q.shadow(ctx, loaded) }) // stop: reads and loads have one
-}
-
-func (q *query[V]) shadow(ctx context.Context, loaded any) {
+// shadow asks the cache, in the background, what it would have answered to a call that has loaded without it; nil: absence.
+func (q query[V]) shadow(ctx context.Context, loaded *V) {
 	g, s := q.guard, &q.guard.shadowed
-	begun := time.Now()
-	var v V
-	var how Outcome
-	var err error
-	if kept, ok := q.spec.fromLocal(g, q.spec.key); ok {
-		v, how, err = kept.result()
-	} else {
-		v, how, err = q.read(ctx, write.Past{})
-	}
-	served := any(&v)
-	switch {
-	case err != nil && !(absentAlone(err) && how != ""):
-		if !errors.Is(err, ErrClosed) {
+	g.life.TryAtMost(mostShadows, &s.running, func() { // stop: reads and loads have one
+		begun := time.Now()
+		switch served, is, err := q.cached(ctx); {
+		case errors.Is(err, ErrClosed):
+		case err != nil:
 			s.failed.Add(1)
+		case !is:
+			s.missed.Add(1)
+		default:
+			s.hits.Add(1)
+			s.took.Add(uint64(time.Since(begun)))
+			if c := (&comparison[V]{q, served}); !c.IsServed(loaded) {
+				s.differed.Add(1)
+				g.verifier.Compare(ctx, c, &s.compared)
+			}
 		}
-		return
-	case how != Hit && how != Local && how != Stale && how != Negative:
-		s.missed.Add(1)
-		return
-	case how == Negative:
-		served = absence{}
-	}
-	s.hits.Add(1)
-	s.took.Add(uint64(time.Since(begun)))
-	c := &comparison{guard: g, job: q.spec.loadOf(g, q.spec.key, scopeOf(ctx, g), nil), served: served}
-	if !c.IsServed(loaded) {
-		s.differed.Add(1)
-		g.verifier.Compare(ctx, c, &s.compared)
-	}
+	})
 }

@@ -30,7 +30,7 @@ type loadSpec[V any] struct {
 type load struct {
 	key       string
 	valueKey  string  // empty: not made yet
-	policy    *policy // of the entry; nil: the Guard's ordinary one
+	policy    *policy // of the entry
 	shape     protocol.Shape
 	run       func(context.Context) (any, error) // returns a *V
 	anew      func(context.Context) (any, error) // run without the value to be replaced; nil if it has none
@@ -47,10 +47,13 @@ type load struct {
 	aged      bool       // the cache has a value that seems too old, by the estimate of the server's clock
 }
 
+// specOf is a spec for entries of the policy, which does not say yet what loads them.
+func specOf[V any](p *policy) loadSpec[V] { return loadSpec[V]{load: load{policy: p}} }
+
 // loadOf is what a flight of the key has to do, with the loader that is to replace old.
 func (s loadSpec[V]) loadOf(g *Guard, key string, of scope, old *V) *load {
 	l := s.load
-	l.key, l.valueKey, l.policy, l.shape, l.scope = key, s.valueKeyOf(g, key), s.policyOf(g), protocol.ShapeOf[V]{}, of
+	l.key, l.valueKey, l.shape, l.scope = key, s.valueKeyOf(g, key), protocol.ShapeOf[V]{}, of
 	switch reload, each := s.reload, s.loadEach; {
 	case s.loader != nil:
 		l.run = untyped(s.loader)
@@ -91,7 +94,7 @@ func valueOf[V any](v any) *V {
 
 // reading begins a question for the epochs of what the flight loads.
 func (j *load) reading(g *Guard) epoch.Reading {
-	return g.epochs.Begin(j.key, j.valueKey, j.policy.kindName(), j.known)
+	return g.epochs.Begin(j.key, j.valueKey, j.policy.kind.name, j.known)
 }
 
 // forgetOld hides the value to be replaced from the loader: it may have been invalidated since it was read, and must
@@ -109,18 +112,10 @@ func (j *load) skip() {
 	}
 }
 
-// policyOf is how the entry is kept.
-func (s *loadSpec[V]) policyOf(g *Guard) *policy {
-	if s.policy == nil {
-		return &g.ordinary
-	}
-	return s.policy
-}
-
 // valueKeyOf is the key of the value in Redis.
 func (s *loadSpec[V]) valueKeyOf(g *Guard, key string) string {
 	if s.valueKey == "" {
-		return g.keys.ValueKey(key) + s.policyOf(g).slot.suffix
+		return g.keys.ValueKey(key) + s.policy.kind.slot
 	}
 	return s.valueKey
 }

@@ -65,7 +65,7 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 
 // isPatient reports whether the call waits for a fresh value before it takes a stale one. A GetMany does not.
 func (s *loadSpec[V]) isPatient(g *Guard) bool {
-	return s.loader != nil && !s.spare && s.policyOf(g).patience > 0
+	return s.loader != nil && !s.spare && s.policy.patience > 0
 }
 
 // awaitFresh waits for the load that is to replace a stale value, for as long as Patience, and then returns the stale one. The load belongs to

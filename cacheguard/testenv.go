@@ -60,9 +60,6 @@ func handOut[V any](g *Guard, spec *loadSpec[V], key string, v V, err error) V {
 		return v
 	}
 	p := spec.policy
-	if p == nil {
-		p = &g.ordinary
-	}
 	var shape protocol.ShapeOf[V]
 	what, payload, refused := shape.Encode(p.codec, &v)
 	again := func() *V {

@@ -9,6 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/cache/write"
 )
 
 // Verified counts hits that were compared with the source; see VerifyConfig.
@@ -45,114 +46,86 @@ func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, 
 		return
 	}
 	ctx = outsideLoads(context.WithoutCancel(ctx))
+	spec.key, spec.valueKey = key, spec.valueKeyOf(g, key)
+	q := query[V]{guard: g, spec: spec, asked: g.clock.Now()}
 	switch {
 	case isHit:
-		g.verifier.Compare(ctx, &comparison{guard: g, job: spec.loadOf(g, key, scopeOf(ctx, g), nil), served: &v}, &g.verified)
+		g.verifier.Compare(ctx, &comparison[V]{q, &v}, &g.verified)
 	case err != nil:
-		shadow(ctx, g, spec, key, absence{})
+		q.shadow(ctx, nil)
 	default:
-		shadow(ctx, g, spec, key, &v)
+		q.shadow(ctx, &v)
 	}
 }
 
 // alone is the spec for a load of one key in spare slots, whatever the call was; not ok: it has none that can be compared.
 func (s loadSpec[V]) alone(key string) (_ loadSpec[V], ok bool) {
-	loadMany, loadEach := s.loadMany, s.loadEach
-	s.loadMany, s.loadEach, s.gathering, s.spare = nil, nil, nil, true
-	switch {
-	case s.loader != nil:
-	case loadMany != nil:
-		s.loader = func(ctx context.Context) (V, error) {
-			values, err := loadMany(ctx, []gather.Member{{Key: key}})
-			value := valueOf[V](values[key])
-			if err == nil && value == nil {
-				err = ErrNotFound
-			}
-			if err != nil {
-				return *new(V), err
-			}
-			return *value, nil
-		}
-	case loadEach != nil:
-		s.loader = func(ctx context.Context) (V, error) { return loadEach(ctx, key) }
+	if many := s.loadMany; many != nil {
+		s.run = func(ctx context.Context) (any, error) { return many.one(ctx, gather.Member{Key: key}) }
 	}
-	return s, s.loader != nil
+	s.loadMany, s.gathering, s.spare = nil, nil, true
+	return s, s.run != nil || s.loader != nil || s.loadEach != nil
 }
 
 // comparison compares a value that was served with the source.
-type comparison struct {
-	guard  *Guard
-	job    *load
-	served any // *V, or absence
+type comparison[V any] struct {
+	query[V]
+	served *V // nil: absence
 }
 
-// absence stands for the value of what does not exist.
-type absence struct{}
-
 // Source loads the value as callers would get it now, unless loaders are busy with callers that wait.
-func (c *comparison) Source(ctx context.Context) (value any, done bool, err error) {
-	loaders := &c.guard.loaders
-	s := loaders.limits.Try(ctx, loaders.need(c.job))
+func (c *comparison[V]) Source(ctx context.Context) (value any, done bool, err error) {
+	loaders, j := &c.guard.loaders, c.loadOf(ctx, c.spec.key, nil)
+	s := loaders.limits.Try(ctx, loaders.need(j))
 	if s.IsNone() {
 		return nil, false, nil
 	}
-	out := loaders.run(ctx, c.job, s)
+	out := loaders.run(ctx, j, s)
 	if out.absent {
-		return absence{}, true, nil
+		return (*V)(nil), true, nil
 	}
 	return out.value, true, out.err
 }
 
 // IsServed reports whether the value, when encoded, is the one that was served.
-func (c *comparison) IsServed(value any) bool {
-	if value == (absence{}) || c.served == (absence{}) {
-		return value == c.served
+func (c *comparison[V]) IsServed(value any) bool {
+	v := valueOf[V](value)
+	if v == nil || c.served == nil {
+		return v == c.served
 	}
-	kindA, x, err1 := c.job.shape.Encode(c.job.policy.codec, c.served)
-	kindB, y, err2 := c.job.shape.Encode(c.job.policy.codec, value)
+	var shape protocol.ShapeOf[V]
+	kindA, x, err1 := shape.Encode(c.spec.policy.codec, c.served)
+	kindB, y, err2 := shape.Encode(c.spec.policy.codec, v)
 	return err1 == nil && err2 == nil && kindA == kindB && bytes.Equal(x, y)
 }
 
-// IsStillServed reports whether a hit would return the same value now, and logs that.
-func (c *comparison) IsStillServed(ctx context.Context) (bool, error) {
-	now, is, err := c.cached(ctx)
-	if is = is && c.IsServed(now); is && err == nil {
-		c.guard.tell(ctx, report.Outdated, c.job.key, nil)
+// IsStillServed reports whether the cache has the same value now, however old, and logs that.
+func (c *comparison[V]) IsStillServed(ctx context.Context) (bool, error) {
+	q := query[V]{guard: c.guard, asked: c.guard.clock.Now()}
+	q.spec.load, q.spec.cacheOnly, q.spec.judge = c.spec.load, true, func(V) Verdict { return Serve }
+	now, is, err := q.cached(ctx)
+	if is = is && c.IsServed(now); is {
+		c.guard.tell(ctx, report.Outdated, c.spec.key, nil)
+	}
+	if errors.Is(err, ErrNotCached) {
+		err = nil
 	}
 	return is, err
 }
 
-// cached is what a hit would return now, if it would be one.
-func (c *comparison) cached(ctx context.Context) (value any, is bool, err error) {
-	g, j := c.guard, c.job
-	if g.local != nil {
-		if item := g.local.Get(j.key); item != nil {
-			return orAbsence(item.Value), true, nil
-		}
+// cached is what the cache answers to the call, nil for absence; not is: what a load does.
+func (q *query[V]) cached(ctx context.Context) (v *V, is bool, err error) {
+	answer, ok := q.spec.fromLocal(q.guard, q.spec.key)
+	if !ok {
+		v = new(V)
+		*v, answer.how, err = q.read(ctx, write.Past{})
+		answer.value = v
 	}
-	epochs := j.reading(g)
-	read, err := g.link.Get(ctx, j.valueKey, epochs.Keys()...)
-	if err == nil {
-		err = read.Err
+	switch {
+	case answer.how == Negative:
+		return nil, true, nil
+	case absentAlone(err) && answer.how != "":
+		err = nil
 	}
-	if err != nil || read.Raw == nil {
-		return nil, false, err
-	}
-	e, value, err := j.decode(&g.cfg, read.Raw)
-	if err != nil {
-		return nil, false, nil //nolint:nilerr // what cannot be decoded is not served
-	}
-	epochs.Take(read)
-	holds, redisErr, err := epochs.Check(ctx, e.Stamp)
-	if e.Kind == protocol.Absent {
-		value = nil
-	}
-	return orAbsence(value), holds, errors.Join(err, redisErr)
-}
-
-func orAbsence(value any) any {
-	if value == nil {
-		return absence{}
-	}
-	return value
+	return answer.value, err == nil && (answer.how == Hit || answer.how == Local || answer.how == Stale), err
 }

@@ -18,8 +18,8 @@ import (
 // The common cases of scripts run before the prelude. They do what the rest would do, whatever has happened to the lock.
 func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
 	t.Parallel()
-	lock := model.NewShortcut(text("fields"), text("lock_free"), text("prelude", "lock"))
-	unlock := model.NewShortcut(text("fields"), text("unlock_lone"), text("prelude", "unlock"))
+	lock := model.NewShortcut(text("fields"), text("lock_free"), whole("lock"))
+	unlock := model.NewShortcut(text("fields"), text("unlock_lone"), whole("unlock"))
 	for seed := range uint64(40) {
 		newWalk(t, seed, lock, unlock).Run(150)
 		if t.Failed() {
@@ -31,13 +31,11 @@ func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
 	}
 }
 
-func text(names ...string) string { return script.Text(files, names...) }
-
 func newWalk(t *testing.T, seed uint64, lock, unlock *model.Shortcut) *model.Walk {
 	t.Helper()
 	rdb := shared.Client(t)
 	key := "{walk-" + rand.Text() + "}"
-	modelled := func(name string) *script.Script { return script.New(model.Modelled(text("fields", "prelude", name))) }
+	modelled := func(name string) *script.Script { return script.New(model.Modelled(text("fields") + whole(name))) }
 	renew, revoke := modelled("renew"), modelled("revoke")
 	w := &model.Walk{T: t, Redis: rdb, Rand: mrand.New(mrand.NewPCG(seed, 2)), Keys: keysOf(key)}
 	w.Call = func() (script.Call, *model.Shortcut) {

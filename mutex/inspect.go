@@ -31,13 +31,12 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 // ErrRevoked: as soon as the message reaches it, or else with its next renewal; with FixedLease, when its lease ends. The next
 // holder does not wait for that.
 func (k *Locker) Revoke(ctx context.Context, name string) (bool, error) {
-	held := false
-	call := func(base string) script.Call { return revoking(base+ending, k.core().Config.Prefix) }
-	err := k.core().Run(ctx, "revoke", name, call, func(reply *script.Reply) (err error) {
-		held, err = reply.Bool()
-		return err
-	})
-	return held, err
+	holders, err := k.revoke(ctx, name)
+	return holders > 0, err
+}
+
+func (k *Locker) revoke(ctx context.Context, name string) (holders int, err error) {
+	return k.core().Revoke(ctx, name, func(base string) script.Call { return revoking(base+ending, k.core().Config.Prefix) })
 }
 
 // parkedMark is what the token of a lock has, behind the id that parked it: see park.lua.

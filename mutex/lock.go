@@ -23,26 +23,12 @@ func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
 // does, and when the lease is lost. Do returns f's error, joined with that of Unlock: if f returned nil and Do does not,
 // somebody else may have worked at the same time.
 func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
-	return do(ctx, k, (*Locker).Lock, k.core(), name, f)
+	return locker.Run(ctx, k, (*Locker).Lock, k.core(), (*Lease).core, name, f)
 }
 
 // DoFenced is Do for a function that needs only the fence of the lease. Config.WriteLock of a Guard uses it.
 func (k *Locker) DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error {
-	return do(ctx, k, (*Locker).Lock, k.core(), name, fenced(f))
-}
-
-func do[K any](
-	ctx context.Context, k K, lock func(K, context.Context, string) (*Lease, error), core *locker.Locker,
-	name string, f func(context.Context, *Lease) error,
-) error {
-	if f == nil {
-		return core.NothingToDo(name)
-	}
-	l, err := lock(k, ctx, name)
-	if err != nil {
-		return err
-	}
-	return locker.Do(ctx, l.held, l, f)
+	return locker.Run(ctx, k, (*Locker).Lock, k.core(), (*Lease).core, name, fenced(f))
 }
 
 // fenced calls f with the fence of a lease.

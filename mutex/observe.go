@@ -29,13 +29,7 @@ func (k *Locker) observed() observe.Locker {
 			Token: i.Token, Instance: i.Instance, Holders: i.Holds, Fence: i.Fence, Left: i.Left, Waiting: i.Waiters,
 		}, err
 	}
-	seen.Revoke = func(ctx context.Context, name string) (holders int, err error) {
-		held, err := k.Revoke(ctx, name)
-		if held {
-			holders = 1
-		}
-		return holders, err
-	}
+	seen.Revoke = k.revoke
 	return seen
 }
 

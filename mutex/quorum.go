@@ -148,13 +148,13 @@ func (q *Quorum) watched(l *locker.Lease, err error) (*Lease, error) {
 
 // Do is like Locker.Do.
 func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
-	return do(ctx, q, (*Quorum).Lock, q.core(), name, f)
+	return locker.Run(ctx, q, (*Quorum).Lock, q.core(), (*Lease).core, name, f)
 }
 
 // DoFenced is like Locker.DoFenced: Do for a function that needs only the fence of the lease. Config.WriteLock of a
 // Guard uses it.
 func (q *Quorum) DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error {
-	return do(ctx, q, (*Quorum).Lock, q.core(), name, fenced(f))
+	return locker.Run(ctx, q, (*Quorum).Lock, q.core(), (*Lease).core, name, fenced(f))
 }
 
 // errUnasked is the vote of a server that could not be reached when the lock was asked for.

@@ -16,13 +16,18 @@ import (
 var files embed.FS
 
 var (
-	lockScript    = script.Compile(files, "fields", "lock_free", "prelude", "lock")
-	unlockScript  = script.Compile(files, "fields", "unlock_lone", "prelude", "unlock")
-	parkScript    = script.Compile(files, "fields", "prelude", "park")
-	renewScript   = script.Compile(files, "fields", "prelude", "renew")
-	revokeScript  = script.Compile(files, "fields", "prelude", "revoke")
-	inspectScript = script.Compile(files, "fields", "prelude", "inspect")
+	lockScript    = script.New(text("fields", "lock_free") + whole("lock"))
+	unlockScript  = script.New(text("fields", "unlock_lone") + whole("unlock"))
+	parkScript    = script.New(text("fields") + whole("park"))
+	renewScript   = script.New(text("fields") + whole("renew"))
+	revokeScript  = script.New(text("fields") + whole("revoke"))
+	inspectScript = script.New(text("fields") + whole("inspect"))
 )
+
+func text(names ...string) string { return script.Text(files, names...) }
+
+// whole is a script behind its fields, without a common case.
+func whole(name string) string { return text("prelude") + queue.Settled(text(name)) }
 
 // ending ends the key of a lock, so that it is not a Guard's key of the name.
 const ending = ":mutex"

@@ -19,7 +19,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	return held.Change(ctx, "downgrade", func() error {
 		c, fence := rw.ClaimOf(held), held.Fence()
 		c.Become(false, fence)
-		reply, sent, err := ask(ctx, held, c.At().ToReader(held.Token, held.Locker.Config.TTL, fence))
+		reply, sent, err := ask(ctx, held, c.ToReader(held.Token, held.Locker.Config.TTL, fence))
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (l *Lease) upgrade(ctx context.Context, held *locker.Lease) error {
 		return nil
 	}
 	c, k := rw.ClaimOf(held), held.Locker
-	reply, sent, err := ask(ctx, held, c.At().ToWriter(held.Token, k.Config.TTL, held.Fence()))
+	reply, sent, err := ask(ctx, held, c.ToWriter(held.Token, k.Config.TTL, held.Fence()))
 	switch {
 	case err != nil:
 		return err

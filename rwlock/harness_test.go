@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/run/config"
@@ -153,7 +154,7 @@ func wait(t *testing.T, k *Locker, how take, name string) *waiter {
 
 // caller makes the calls of one who asks for a lock, or has it.
 type caller struct {
-	rw.Calls
+	queue.Calls
 
 	Token string
 	As    any
@@ -165,7 +166,7 @@ func newCaller(k *Locker, name string, m rw.Mode) caller {
 
 func callerOf(l *Lease) caller {
 	c := rw.ClaimOf(l.held)
-	return caller{c.At(), l.Token(), c.As}
+	return caller{c.Calls, l.Token(), c.As}
 }
 
 // shared is the server of the tests that neither break it nor look at its counters.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/script"
@@ -34,15 +35,10 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 // holders do not wait for that. Waiters keep their places. Revoke takes a fence, so that those of the revoked holders are
 // old.
 func (k *Locker) Revoke(ctx context.Context, name string) (holders int, err error) {
-	call := func(base string) script.Call { return callsAt(base).Revoking(keys.NewToken("")) }
-	err = k.core().Run(ctx, "revoke", name, call, func(reply *script.Reply) (err error) {
-		holders, err = reply.Int()
-		return err
-	})
-	return holders, err
+	return k.core().Revoke(ctx, name, func(base string) script.Call { return callsAt(base).Revoking(keys.NewToken("")) })
 }
 
-func callsAt(base string) rw.Calls { return rw.At(rw.Protocol(), base) }
+func callsAt(base string) queue.Calls { return rw.At(rw.Protocol(), base) }
 
 // read reads the reply of inspect.lua.
 func (i *Info) read(cmd *script.Reply) error {

@@ -36,25 +36,12 @@ func (k *Locker) TryRLock(ctx context.Context, name string) (*Lease, error) {
 // when ctx does, and when the lease is lost; FenceFrom finds the fence in it. Do returns f's error, joined with that of
 // Unlock: if f returned nil and Do does not, somebody else may have worked at the same time.
 func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
-	return k.run(ctx, (*Locker).Lock, name, f)
+	return locker.Run(ctx, k, (*Locker).Lock, k.core().Locker, (*Lease).core, name, f)
 }
 
 // RDo is Do for reading.
 func (k *Locker) RDo(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
-	return k.run(ctx, (*Locker).RLock, name, f)
-}
-
-func (k *Locker) run(
-	ctx context.Context, lock func(*Locker, context.Context, string) (*Lease, error), name string, f func(context.Context, *Lease) error,
-) error {
-	if f == nil {
-		return k.core().NothingToDo(name)
-	}
-	l, err := lock(k, ctx, name)
-	if err != nil {
-		return err
-	}
-	return locker.Do(ctx, l.held, l, f)
+	return locker.Run(ctx, k, (*Locker).RLock, k.core().Locker, (*Lease).core, name, f)
 }
 
 type (

@@ -22,7 +22,7 @@ const (
 // world is one run of the model.
 type world struct {
 	*model.Queued
-	lock rw.Calls
+	lock queue.Calls
 
 	fence  int64                     // the largest so far
 	phases map[string]map[int64]bool // the writers' turns that each queued reader has seen
@@ -34,7 +34,7 @@ func player(t *testing.T) model.Play {
 	rdb := shared.Client(t)
 	return func(seed uint64, edit func(string) string) string {
 		l := rw.At(rw.Compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
-		w := &world{Queued: model.NewQueued(rdb, seed, l.Calls, modelActors), lock: l, phases: make(map[string]map[int64]bool)}
+		w := &world{Queued: model.NewQueued(rdb, seed, l, modelActors), lock: l, phases: make(map[string]map[int64]bool)}
 		w.Arrive, w.Change, w.Compare = w.arrive, w.change, w.compare
 		w.Held = func(s model.Snapshot) map[string]int64 { return snapshot{s}.held() }
 		return w.PlayOut(seed, modelSteps)
@@ -81,5 +81,5 @@ func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 
 func TestADeadWaiterHoldsUpNobodyForLongerThanItsTTLWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
-	model.SetBack(t, shared.Client(t), rw.At(rw.Compile(model.Modelled), "{model-"+rand.Text()+"}").Calls, rw.Writing.Arg())
+	model.SetBack(t, shared.Client(t), rw.At(rw.Compile(model.Modelled), "{model-"+rand.Text()+"}"), rw.Writing.Arg())
 }

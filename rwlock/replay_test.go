@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/testing/model"
 	"github.com/cacheguard/go/internal/testing/replay"
@@ -14,7 +15,7 @@ import (
 // replayed is a lock on which runs of proof/model/rwlock.pml are replayed.
 type replayed struct {
 	*replay.Queued
-	lock   rw.Calls
+	lock   queue.Calls
 	fences replay.Names     // of the model, by those of Redis
 	had    map[string]int64 // the fence that each caller has had
 	next   string           // the fence that the model's state has after the step
@@ -24,7 +25,7 @@ func newReplayed(t *testing.T) func([]replay.Step, replay.Edit) replay.World {
 	return func(run []replay.Step, edit replay.Edit) replay.World {
 		l := rw.At(rw.Protocol(), "{"+rand.Text()+"}")
 		return &replayed{
-			Queued: replay.NewQueued(t, shared.Client(t), l.Calls, run, edit), lock: l, fences: make(replay.Names), had: make(map[string]int64),
+			Queued: replay.NewQueued(t, shared.Client(t), l, run, edit), lock: l, fences: make(replay.Names), had: make(map[string]int64),
 		}
 	}
 }

@@ -12,44 +12,24 @@ import (
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/config"
-	"github.com/cacheguard/go/internal/run/slots"
 )
 
-// alone has the permits that a process hands out by itself while Redis cannot be reached.
-type alone struct {
-	mu     sync.Mutex
-	byName map[string]*own
-}
-
-// own counts the permits of a name while somebody has or wants one.
-type own struct {
-	*slots.Slots
-
-	users int
-}
-
-// again is after how long a caller that waits for such a permit asks Redis once more.
+// again is after how long a caller that waits for a permit of the process's own asks Redis once more.
 const again = time.Second
 
 // isAway reports whether an error of a request says that Redis cannot be reached, and the Config what to do then.
 func (k *Locker) isAway(err error) bool {
-	return k.withoutRedis > 0 && breaker.Unavailable(err) && !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrClosed)
+	return k.alone.Width > 0 && breaker.Unavailable(err) && !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrClosed)
 }
 
-// take takes one of the process's permits, and waits that long for it.
-func (a *alone) take(ctx context.Context, k *Locker, name string, wait time.Duration) (*locker.Lease, queue.Grant, error) {
-	o := a.enter(name, k.withoutRedis)
+// takeAlone takes one of the permits that the process hands out by itself while Redis cannot be reached, and waits that long for it.
+func (k *Locker) takeAlone(ctx context.Context, name string, wait time.Duration) (*locker.Lease, queue.Grant, error) {
+	p := new(permit)
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	defer context.AfterFunc(k.permits.Life.Ending, cancel)()
-	if !o.TryAcquire() && (wait == 0 || !o.Acquire(ctx, func() int { return 1 })) {
-		a.leave(name, o)
+	if p.guest.Enter(ctx, k.permits.Life.Ending, &k.alone, name) != nil {
 		return nil, queue.Grant{}, ErrNotAcquired
 	}
-	p := &permit{giveBack: sync.OnceFunc(func() {
-		o.Release()
-		a.leave(name, o)
-	})}
 	cfg := &k.permits.Config
 	p.lease.Locker, p.lease.Claim, p.lease.Name, p.lease.Token, p.lease.ByItself = k.permits.Locker, p, name, keys.NewToken(cfg.Instance), true
 	length := cfg.TTL
@@ -59,33 +39,11 @@ func (a *alone) take(ctx context.Context, k *Locker, name string, wait time.Dura
 	return &p.lease, queue.Grant{Sent: time.Now(), Length: length}, nil
 }
 
-func (a *alone) enter(name string, n int) *own {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	o := a.byName[name]
-	if o == nil {
-		if a.byName == nil {
-			a.byName = make(map[string]*own)
-		}
-		o = &own{Slots: slots.New(n)}
-		a.byName[name] = o
-	}
-	o.users++
-	return o
-}
-
-func (a *alone) leave(name string, o *own) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if o.users--; o.users == 0 {
-		delete(a.byName, name)
-	}
-}
-
 // permit is one of the process's own. Nobody else has to learn of it, so with a watchdog it lasts until it is given back.
 type permit struct {
-	lease    locker.Lease
-	giveBack func()
+	lease locker.Lease
+	guest queue.Guest // inside as long as the permit is held
+	left  sync.Once
 }
 
 func (p *permit) Renewal() script.Call { return script.Call{} } // nobody asks for it
@@ -98,9 +56,9 @@ func (p *permit) GiveUp(trusted bool) (reply int, err error) {
 	if !trusted {
 		return queue.Lost, nil
 	}
-	p.giveBack()
+	p.Abandon()
 	return queue.Done, nil
 }
 
-func (p *permit) Abandon() { p.giveBack() }
-func (p *permit) Lost()    { p.giveBack() }
+func (p *permit) Abandon() { p.left.Do(p.guest.Leave) }
+func (p *permit) Lost()    { p.Abandon() }

@@ -33,7 +33,7 @@ func TestAProcessGoesOnWithItsOwnPermitsWithoutRedisAndReturnsToThoseOfRedis(t *
 	})
 	expect.Equal(t, "holders that Redis knows of", len(f.info().Holders), 1)
 	unlock(t, append(held, l)...)
-	expect.Equal(t, "permits that are left", len(k.alone.byName), 0)
+	expect.Equal(t, "permits that are left", k.alone.Present("a"), false)
 }
 
 func TestCloseEndsThePermitsThatAProcessHasOfItsOwn(t *testing.T) {
@@ -42,22 +42,12 @@ func TestCloseEndsThePermitsThatAProcessHasOfItsOwn(t *testing.T) {
 	p.Refuse(true)
 	l := take(t, k)
 	w := wait(t, k)
-	redistest.Await(t, "a caller that waits for the process's own permit", func() bool { return k.alone.waiting("a") == 1 })
+	redistest.Await(t, "a caller that waits for the process's own permit", func() bool { return k.alone.Waiting("a") == 1 })
 	expect.ErrorIs(t, k.Close(), nil)
 	expect.ErrorIs(t, w.Err(), ErrClosed)
 	expect.ErrorIs(t, context.Cause(l.Context()), ErrClosed)
 	expect.ErrorIs(t, l.Unlock(t.Context()), ErrClosed)
-	expect.Equal(t, "permits that are left", len(k.alone.byName), 0)
-}
-
-// waiting is how many callers wait for a permit of the name.
-func (a *alone) waiting(name string) int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if o := a.byName[name]; o != nil {
-		return o.Waiting()
-	}
-	return 0
+	expect.Equal(t, "permits that are left", k.alone.Present("a"), false)
 }
 
 func TestNumbersOfPermitsThatAreOutOfRangeAreRefused(t *testing.T) {

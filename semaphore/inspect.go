@@ -33,12 +33,7 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 // ErrRevoked when they are next renewed, at most a third of TTL later; the next holders do not wait for that. Waiters keep
 // their places.
 func (k *Locker) Revoke(ctx context.Context, name string) (holders int, err error) {
-	call := func(base string) script.Call { return permits.At(permits.Protocol(), base).Revoking(keys.NewToken("")) }
-	err = k.core().Run(ctx, "revoke", name, call, func(reply *script.Reply) (err error) {
-		holders, err = reply.Int()
-		return err
-	})
-	return holders, err
+	return k.core().Revoke(ctx, name, func(base string) script.Call { return permits.At(permits.Protocol(), base).Revoking(keys.NewToken("")) })
 }
 
 // read reads the reply of inspect.lua.

@@ -27,14 +27,7 @@ func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
 // ctx does, and when the lease is lost. Do returns f's error, joined with that of Unlock: if f returned nil and
 // Do does not, more than Permits may have worked at the same time.
 func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
-	if f == nil {
-		return k.core().NothingToDo(name)
-	}
-	l, err := k.Lock(ctx, name)
-	if err != nil {
-		return err
-	}
-	return locker.Do(ctx, l.held, l, f)
+	return locker.Run(ctx, k, (*Locker).Lock, k.core().Locker, (*Lease).core, name, f)
 }
 
 // how is how a call asks for a permit.
@@ -49,7 +42,7 @@ type how struct {
 func ask(ctx context.Context, name string, h how) (*locker.Lease, queue.Grant, error) {
 	l, g, err := h.ask(ctx, name, h.permits)
 	for err != nil && ctx.Err() == nil && h.isAway(err) {
-		if l, g, err = h.alone.take(ctx, h.Locker, name, h.wait); err == nil || h.wait == 0 {
+		if l, g, err = h.takeAlone(ctx, name, h.wait); err == nil || h.wait == 0 {
 			break
 		}
 		if ending := h.permits.Life.Ending; ending.Err() != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/permits"
+	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/acl"
 )
 
@@ -12,9 +13,8 @@ const pkg = "semaphore" // in errors
 
 // Locker hands out permits that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
-	permits      *permits.Locker
-	withoutRedis int // Config.WithoutRedis
-	alone        alone
+	permits *permits.Locker
+	alone   queue.Doors // for Config.WithoutRedis callers, each with a permit of the process's own
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
@@ -23,7 +23,7 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Locker{permits: locks, withoutRedis: cfg.WithoutRedis}, nil
+	return &Locker{permits: locks, alone: queue.Doors{Width: cfg.WithoutRedis}}, nil
 }
 
 func (k *Locker) core() *permits.Locker {
@@ -41,7 +41,7 @@ func (k *Locker) Close() error { return k.core().Close(nil) }
 // SelfCheck checks whether the Locker can do its work. Call it when a service starts. It checks that Redis can be reached,
 // that its user may run each command (docs/redis.md lists them) on keys and channels that begin with the Prefix, that a
 // permit can be taken and released, and that Redis evicts no keys (maxmemory-policy noeviction, if the user may run INFO).
-// It takes at most until ctx ends, or 10 seconds. The error names what was refused.
+// It takes at most until ctx ends, or 10 seconds if ctx has no deadline. The error names what was refused.
 func (k *Locker) SelfCheck(ctx context.Context) error {
 	return k.core().SelfCheck(ctx, acl.Semaphore, func(ctx context.Context, name string) error {
 		return k.Do(ctx, name, func(context.Context, *Lease) error { return nil })

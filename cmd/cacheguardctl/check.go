@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redis/servername"
+	"github.com/cacheguard/go/internal/redis/serverinfo"
 )
 
 // samples is how many PINGs the latency is of.
@@ -153,7 +153,7 @@ func (c *check) node(ctx context.Context, rdb *redis.Client) []finding {
 
 // whichServer names the server. That the user may not know which it is is a warning.
 func whichServer(ctx context.Context, rdb *redis.Client) finding {
-	name := servername.Ask(ctx, rdb)
+	name := serverinfo.Ask(ctx, rdb)
 	f := finding{Check: "version", Node: rdb.Options().Addr, Result: ok, Detail: name.String()}
 	if err := name.TooOld(); err != nil {
 		f.Result, f.Detail = wrong, err.Error()

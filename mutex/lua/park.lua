@@ -8,10 +8,7 @@ if s.token == parked then
   return 1
 end
 if ARGV[3] == '1' then
-  local err = remember(key, gone, id)
-  if err then
-    return err
-  end
+  remember(key, gone, id)
 end
 if not holds(id, id) then
   return redis.call('HGET', key, 'revoked') == id and -1 or 0

@@ -43,20 +43,32 @@ local function lease(length, inbox)
   return time[1] .. ' ' .. time[2] .. ' ' .. length .. ' ' .. inbox
 end
 
--- PEXPIRE is the last command on a key in a script. If the clock is set back by more while a script runs, Redis 7.0 takes the key for
--- expired until the script ends: what follows would find it empty, and leave it without a TTL.
+local ttl -- of the hash, in ms, which settle sets
+local must = false -- the hash may have none as yet
 
--- Makes the hash outlive the lease by MEMORY. Returns an error if Redis refuses.
+-- Makes the hash outlive the lease by MEMORY.
 local function keep(key, length)
-  if tonumber(s.kept) >= now + length + MEMORY then
-    return
+  if tonumber(s.kept) < now + length + MEMORY then
+    ttl, must = length + 2 * MEMORY, true
+    s.kept = now + ttl
+    redis.call('HSET', key, 'kept', s.kept)
   end
-  redis.call('HSET', key, 'kept', now + length + 2 * MEMORY)
-  local reply = redis.pcall('PEXPIRE', key, length + 2 * MEMORY)
-  if type(reply) == 'table' then
-    redis.call('DEL', key) -- not allowed: no key may be left without a TTL
-    return reply
+end
+
+-- Ends a script, whether all went well or not. PEXPIRE is the last command on a key: if the clock is set back by more while a script
+-- runs, Redis 7.0 takes the key for expired until the script ends, and what follows would find it empty, and leave it without a TTL.
+local function settle(well, reply)
+  local refused = ttl and redis.pcall('PEXPIRE', KEYS[1], ttl)
+  if type(refused) == 'table' then
+    if must then
+      redis.call('DEL', KEYS[1]) -- not allowed: no key may be left without a TTL
+    end
+    return refused
   end
+  if not well then
+    error(reply, 0)
+  end
+  return reply
 end
 
 -- Lets a script write though memory is full: Redis refuses only what is the first write of a script. For those that keep, or give up,
@@ -71,13 +83,13 @@ local function extend(key, inbox, length)
     local deadline, was = parse(s.lease)
     length = math.max(length, math.min(deadline - now, was))
   end
-  s.kept = now + length + 2 * MEMORY
+  ttl = length + 2 * MEMORY
+  s.kept = now + ttl
   although_full(key)
   redis.call('HSET', key, 'lease', lease(length, inbox), 'kept', s.kept)
-  redis.call('PEXPIRE', key, length + 2 * MEMORY)
 end
 
--- Gives the lock to an id. If another id has just given it up, s.last is that. Returns the fence, and an error if Redis refuses.
+-- Gives the lock to an id. If another id has just given it up, s.last is that. Returns the fence, or nil and an error if Redis refuses.
 local function give(key, id, token, inbox, length)
   local fence = math.max(s.fence + 1, micros)
   local text, from, reply = string.format('%.0f', fence), lease(length, inbox)
@@ -90,7 +102,8 @@ local function give(key, id, token, inbox, length)
   if type(reply) == 'table' then
     return nil, reply
   end
-  return fence, keep(key, length)
+  keep(key, length)
+  return fence
 end
 
 -- Has all waiters live for their grace from now at most: they have queued before the clock was set back.
@@ -156,5 +169,5 @@ local function remember(key, gone, id)
   end
   s.gone = now + MEMORY
   redis.pcall('HSET', key, 'gone', s.gone)
-  return keep(key, 0)
+  keep(key, 0)
 end

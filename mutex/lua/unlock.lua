@@ -9,10 +9,7 @@
 local key, queue, gone, id, token, successor = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2] or ARGV[1], ARGV[4]
 
 if ARGV[3] == '1' then
-  local err = remember(key, gone, id)
-  if err then
-    return err
-  end
+  remember(key, gone, id)
 end
 if successor and late(successor) then
   successor = nil

@@ -19,7 +19,7 @@ type updateWorld struct {
 	*scriptWorld
 	puts   bool
 	locked bool // the lock is taken and given up in the same steps
-	locks  *rw.Scripts
+	locks  *queue.Scripts
 	proof  map[int]string // the generation that each writer has to find
 	wrote  map[int]int    // the version that it has written
 	next   string         // the generation that the model's state has after the step
@@ -48,7 +48,7 @@ func (w *updateWorld) lock(writer int) queue.Calls {
 	for range rw.Keys - 1 {
 		keys = append(keys, keys[len(keys)-1]+"+")
 	}
-	return queue.Calls{Scripts: &w.locks.Scripts, Keys: keys}
+	return queue.Calls{Scripts: w.locks, Keys: keys}
 }
 
 func (w *updateWorld) begin(writer int) {

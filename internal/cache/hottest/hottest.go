@@ -124,5 +124,5 @@ func (k *Keys) run(ctx context.Context, call script.Call) (*script.Reply, error)
 	return lifecycle.Bounded(ctx, k.Life, k.Timeout, func(ctx context.Context) (*script.Reply, error) {
 		cmd := call.Run(ctx, k.Redis)
 		return cmd, cmd.Err()
-	}, nil)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cacheguard/go/internal/cache/flight"
+	"github.com/cacheguard/go/internal/lock/queue"
 )
 
 // ErrDisabled is why a disabled Guard does not ask Redis.
@@ -15,7 +16,7 @@ var ErrDisabled = errors.New("the guard is disabled")
 type Process struct {
 	Clock     *flight.Clock // the Guard's; nil: it is not disabled
 	overtaken atomic.Uint64 // the tick of the last invalidation
-	Locks     Locks
+	Locks     queue.Doors   // by key, each for one caller
 }
 
 // Overtake ends the right of loads under way to answer calls that begin from now on.

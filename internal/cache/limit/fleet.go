@@ -47,6 +47,7 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	hand    []*permit
+	unused  int       // of them, since tidying began: the fewest there were
 	crowd   *crowd    // those who wait, or will
 	tidying bool      // what nobody uses is about to be given back
 	open    time.Time // until then loads need no permits

@@ -4,6 +4,7 @@ package limit
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/flight"
@@ -13,10 +14,12 @@ import (
 	"github.com/cacheguard/go/internal/run/slots"
 )
 
-// How long, more or less, a caller waits between two attempts to get a spare slot.
+// How long, more or less, a caller waits between two attempts to get a spare slot. All together try as often, however many they are: on a
+// busy machine looking would cost more than it finds.
 const (
 	shortestPause = 2 * time.Millisecond
 	longestPause  = 50 * time.Millisecond
+	pauseOfAll    = time.Millisecond
 )
 
 // Config says what limits there are, and what they need of the Guard.
@@ -36,6 +39,7 @@ type Loads struct {
 
 	own     *slots.Slots  // of MaxLoads; nil: no limit
 	freed   chan struct{} // wakes one of those that wait for a spare slot
+	looking atomic.Int64  // how many do
 	max     int
 	journal *report.Journal
 }
@@ -170,9 +174,14 @@ func (l *Loads) get(n Need, acquire func(*slots.Slots) bool) Slot {
 // takeSpare tries now and again, and when a load has ended. It does not queue: a load in the queue of its Cache would keep that slot from
 // callers while it waits for one of MaxLoads.
 func (l *Loads) takeSpare(ctx context.Context, n Need) Slot {
+	l.looking.Add(1)
+	defer l.looking.Add(-1)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	callers := flight.CallersOf(ctx)
 	for pause := shortestPause; callers() > 0; pause = min(2*pause, longestPause) {
-		if s := l.Try(ctx, n); !s.IsNone() || !l.pause(ctx, pause/2+rand.N(pause)) {
+		s, atMost := l.Try(ctx, n), max(pause, time.Duration(l.looking.Load())*pauseOfAll)
+		if !s.IsNone() || !l.pause(ctx, timer, atMost/2+rand.N(atMost)) {
 			return s
 		}
 	}
@@ -180,9 +189,8 @@ func (l *Loads) takeSpare(ctx context.Context, n Need) Slot {
 }
 
 // pause ends, with true, when a slot may be free.
-func (l *Loads) pause(ctx context.Context, atMost time.Duration) bool {
-	timer := time.NewTimer(atMost)
-	defer timer.Stop()
+func (l *Loads) pause(ctx context.Context, timer *time.Timer, atMost time.Duration) bool {
+	timer.Reset(atMost)
 	select {
 	case <-l.freed:
 	case <-timer.C:

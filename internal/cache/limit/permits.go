@@ -2,9 +2,11 @@ package limit
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // How long an instance keeps a permit that it has no load for; while Redis is so slow that asking for one takes longer than a load, for longer.
@@ -47,7 +49,7 @@ func (f *Fleet) put(p *permit) {
 func (f *Fleet) pop() (p *permit) {
 	f.mu.Lock()
 	if last := len(f.hand) - 1; last >= 0 {
-		p, f.hand = f.hand[last], f.hand[:last]
+		p, f.hand, f.unused = f.hand[last], f.hand[:last], min(f.unused, last)
 	}
 	f.mu.Unlock()
 	switch {
@@ -78,19 +80,39 @@ func (f *Fleet) tidyLocked() {
 	if f.tidying || len(f.hand) == 0 {
 		return
 	}
-	f.tidying = true
+	f.tidying, f.unused = true, len(f.hand)
 	idle := keepIdle
 	if f.Breaker.IsSlow() {
 		idle = keepSlow
 	}
-	time.AfterFunc(idle, func() { // owner: the Fleet; after Close, it finds nothing to do
-		f.mu.Lock()
-		f.tidying = false
-		f.mu.Unlock()
-		for f.local.TryAcquire() {
-			if p := f.pop(); p != nil && p.lease != nil {
-				f.giveBack(p)
-			}
+	time.AfterFunc(idle, func() { f.Background(f.tidy) }) // owner: the Fleet; stop: RedisTimeout. Close gives back what there is then
+}
+
+// tidy keeps those that were used if asking for others would take long, and nobody waits for them.
+func (f *Fleet) tidy() {
+	keeps := f.Breaker.IsSlow() && f.hasSpare()
+	f.mu.Lock()
+	rest := len(f.hand)
+	if keeps {
+		rest = min(rest, f.unused)
+	}
+	f.mu.Unlock()
+	for ; rest > 0 && f.local.TryAcquire(); rest-- {
+		if p := f.pop(); p != nil && p.lease != nil {
+			f.giveBack(p)
 		}
-	})
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tidying = false
+	f.tidyLocked()
+}
+
+// hasSpare reports whether the fleet has permits that nobody waits for, as far as is known.
+func (f *Fleet) hasSpare() bool {
+	lease, err := f.Permits.TryLock(f.ctx, FleetName)
+	if err == nil {
+		_ = lease.Unlock() // if it fails, the lease ends
+	}
+	return !errors.Is(err, lifecycle.ErrNotAcquired)
 }

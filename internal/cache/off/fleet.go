@@ -26,7 +26,7 @@ func (s *Switch) Fleet(ctx context.Context, d time.Duration) error {
 	asked := time.Now()
 	_, err := lifecycle.Bounded(context.WithoutCancel(ctx), s.Life, s.Timeout, func(ctx context.Context) (any, error) {
 		return nil, script.Send(ctx, s.Redis, args...).Err()
-	}, nil)
+	})
 	if err == nil {
 		s.Learn(asked, d)
 	}
@@ -81,7 +81,7 @@ func (s *Switch) ask() {
 	asked := time.Now()
 	left, err := lifecycle.Bounded(context.Background(), s.Life, s.Timeout, func(ctx context.Context) (int64, error) {
 		return script.Send(ctx, s.Redis, "pttl", s.FleetKey()).Int64()
-	}, nil)
+	})
 	if err == nil {
 		s.Learn(asked, time.Duration(left)*time.Millisecond) // below 0: it is not there
 	}

@@ -20,7 +20,7 @@ var (
 	failScript       = compile("prelude", "fail")
 	releaseScript    = compile("prelude", "release")
 	renewScript      = compile("prelude", "until", "renew")
-	invalidateScript = compile("prelude", "invalidate")
+	invalidateScript = compile("invalidate_lone", "prelude", "invalidate")
 
 	beginUpdateScript = compile("prelude", "until", "begin_update")
 	endUpdateScript   = compile("prelude", "end_update")

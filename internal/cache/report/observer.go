@@ -15,9 +15,8 @@ const mostShown = 16
 // Observer counts for package admin. A Guard has one once that has asked; before, a hit only loads a pointer. The methods of a nil
 // Observer do nothing.
 type Observer struct {
-	Loads  observe.Loads
-	Others observe.Tally // of keys of no Cache
-	hot    *hottest.Ranking
+	Loads observe.Loads
+	hot   *hottest.Ranking
 }
 
 // Observe returns the Observer, and makes it if there is none.

@@ -40,7 +40,7 @@ type Checks struct {
 
 // Run makes all checks, and says which server answers, if that is known. If the Guard is closed meanwhile, the error is the cause of that.
 func (c *Checks) Run(ctx context.Context) (server string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, acl.Patience)
+	ctx, cancel := acl.Patiently(ctx)
 	defer cancel()
 	err = c.run(ctx)
 	found := c.server(ctx)
@@ -127,7 +127,7 @@ func (c *Checks) publishing(ctx context.Context) error {
 	}
 	_, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, c.Inbox.Question(c.Keys.ValueKey(acl.Name())).Run(ctx, c.Redis).Err()
-	}, nil)
+	})
 	if _, refused := script.Answer(err); refused {
 		return fmt.Errorf("the local tier is not used unless Local.MaxLag is -1, as scripts may not PUBLISH on this server: %w", err)
 	}
@@ -137,7 +137,7 @@ func (c *Checks) publishing(ctx context.Context) error {
 func (c *Checks) publish(ctx context.Context, frame string) error {
 	_, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, script.Send(ctx, c.Redis, "publish", c.Inbox.Address(), frame).Err()
-	}, nil)
+	})
 	return err
 }
 
@@ -180,7 +180,7 @@ func (c *Checks) scripts(ctx context.Context) error {
 	} {
 		reply, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (any, error) {
 			return step.call().Run(ctx, c.Redis).Result()
-		}, nil)
+		})
 		if err != nil {
 			return fmt.Errorf("script %s: %w", step.name, err)
 		}

@@ -3,17 +3,17 @@ package selfcheck
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/redis/servername"
+	"github.com/cacheguard/go/internal/redis/serverinfo"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // server asks who answers. That the user may not know is no failure.
-func (c *Checks) server(ctx context.Context) servername.Name {
-	name, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (servername.Name, error) {
-		return servername.Ask(ctx, c.Redis), nil
-	}, nil)
+func (c *Checks) server(ctx context.Context) serverinfo.Name {
+	name, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (serverinfo.Name, error) {
+		return serverinfo.Ask(ctx, c.Redis), nil
+	})
 	if err != nil {
-		return servername.Name{Why: err.Error()}
+		return serverinfo.Name{Why: err.Error()}
 	}
 	return name
 }

@@ -146,7 +146,7 @@ func (u *Update) fenced(ctx context.Context, key string, f func(context.Context)
 
 // runInProcess is Update without Redis, under locks of this Guard.
 func (u *Update) runInProcess(ctx context.Context) (err error) {
-	release, ok := u.of.InProcess.Locks.Acquire(ctx, u.of.Life.Ending.Done(), u.keys)
+	release, ok := u.of.InProcess.Lock(ctx, u.of.Life.Ending, u.keys)
 	switch {
 	case ok:
 	case u.of.Life.Ending.Err() != nil:

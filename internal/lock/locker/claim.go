@@ -52,10 +52,11 @@ func (c *Queued) Wait(ctx context.Context) (queue.Grant, error) {
 	return g, nil
 }
 
-// Try asks once, without a place in the queue. One that is refused has nothing to abandon, unless a copy of its request may come
-// later.
-func (c *Queued) Try(ctx context.Context) (queue.Grant, error) {
-	answer, err := c.ask(ctx, 0, "")
+// Try asks once, without a place in the queue.
+func (c *Queued) Try(ctx context.Context) (queue.Grant, error) { return c.tried(c.ask(ctx, 0, "")) }
+
+// tried is the end of a claim that asks once. One that is refused has nothing to abandon, unless a copy of its request may come later.
+func (c *Queued) tried(answer queue.Answer, err error) (queue.Grant, error) {
 	if err != nil || !answer.Granted && c.trail.Lost() {
 		c.Abandon()
 	}
@@ -77,10 +78,17 @@ func (c *Queued) Beat() script.Call {
 
 // ask asks Redis once. If its caller has left, Abandon gives back what it got.
 func (c *Queued) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
-	redis := c.Lease.Locker.Redis
-	patience := queue.PatienceOf(ctx, redis.RoundTrip(c.Keys[0]))
+	return c.read(c.Lease.Locker.Redis.Ask(ctx, c.asking(ctx, grace, inbox), &c.trail))
+}
+
+func (c *Queued) asking(ctx context.Context, grace time.Duration, inbox string) script.Call {
+	patience := queue.PatienceOf(ctx, c.Lease.Locker.Redis.RoundTrip(c.Keys[0]))
 	c.dead = queue.Ends(patience)
-	reply, err := redis.Ask(ctx, c.Asking(c.Lease.Token, c.As, c.ttl(), grace, patience, inbox, c.guest.Arrived()), &c.trail)
+	return c.Asking(c.Lease.Token, c.As, c.ttl(), grace, patience, inbox, c.guest.Arrived())
+}
+
+// read reads the reply to that call.
+func (c *Queued) read(reply send.Reply, err error) (queue.Answer, error) {
 	if err != nil {
 		return queue.Answer{}, err
 	}

@@ -194,6 +194,21 @@ func (l *Lease) change(ctx context.Context, do func() error) error {
 // Unlock gives the lock up, once.
 func (l *Lease) Unlock() error { return l.finish(nil) }
 
+// Run waits for a lock with the package's own function, and runs f with its lease, as the package calls it.
+func Run[K, L any](
+	ctx context.Context, k K, lock func(K, context.Context, string) (L, error), core *Locker, held func(L) *Lease, name string,
+	f func(context.Context, L) error,
+) error {
+	if f == nil {
+		return core.NothingToDo(name)
+	}
+	l, err := lock(k, ctx, name)
+	if err != nil {
+		return err
+	}
+	return Do(ctx, held(l), l, f)
+}
+
 // Do runs f with the lease, as the package calls it, and unlocks it.
 func Do[L any](ctx context.Context, l *Lease, as L, f func(context.Context, L) error) (err error) {
 	defer func() { err = errors.Join(err, l.Unlock()) }()

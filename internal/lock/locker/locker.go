@@ -163,6 +163,15 @@ func (k *Locker) Run(
 	return k.Failed(op, name, err)
 }
 
+// Revoke runs the call that takes the lock of the name away, and returns how many held it.
+func (k *Locker) Revoke(ctx context.Context, name string, call func(base string) script.Call) (holders int, err error) {
+	err = k.Run(ctx, "revoke", name, call, func(reply *script.Reply) (err error) {
+		holders, err = reply.Int()
+		return err
+	})
+	return holders, err
+}
+
 // SelfCheck checks a Locker that needs those rights. try takes a lock, and gives it up.
 func (k *Locker) SelfCheck(ctx context.Context, needs acl.Set, try func(ctx context.Context, name string) error) error {
 	name := acl.Name()

@@ -2,6 +2,7 @@ package locker
 
 import (
 	"context"
+	"errors"
 
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/script"
@@ -64,34 +65,19 @@ func TryTogether(ctx context.Context, k *Locker, names []string, claim func(name
 func askTogether(ctx context.Context, k *Locker, claims []*Queued, take func(i int, ask script.Call) script.Call) ([]queue.Grant, error) {
 	calls, trails := make([]script.Call, len(claims)), make([]*send.Trail, len(claims))
 	for i, c := range claims {
-		patience := queue.PatienceOf(ctx, k.Redis.RoundTrip(c.Keys[0]))
-		calls[i], trails[i] = take(i, c.Asking(c.Lease.Token, c.As, k.Config.TTL, 0, patience, "", 0)), &c.trail
+		calls[i], trails[i] = take(i, c.asking(ctx, 0, "")), &c.trail
 	}
 	replies, errs := k.Redis.AskTogether(ctx, calls, trails)
-	grants, taken, failed := make([]queue.Grant, len(claims)), false, error(nil)
+	grants, failed := make([]queue.Grant, len(claims)), error(nil)
 	var granted []*Queued
 	for i, c := range claims {
-		var got queue.Asked
-		err := errs[i]
-		if err == nil {
-			got, err = queue.ParseAsked(replies[i].Cmd)
-		}
+		g, err := c.tried(c.read(replies[i], errs[i]))
 		switch {
-		case err == nil && got.Status == "held":
-			granted = append(granted, c)
-			grants[i] = queue.Grant{Fence: got.Fence, Sent: replies[i].Sent, Length: k.Config.TTL}
-			continue
 		case err == nil:
-			taken = true
-		case failed == nil:
+			grants[i], granted = g, append(granted, c)
+		case failed == nil || errors.Is(failed, lifecycle.ErrNotAcquired): // what Redis says counts more
 			failed = err
 		}
-		if err != nil || c.trail.Lost() {
-			c.Abandon()
-		}
-	}
-	if failed == nil && taken {
-		failed = lifecycle.ErrNotAcquired
 	}
 	if failed == nil {
 		return grants, nil

@@ -13,7 +13,7 @@ var files embed.FS
 // Compile makes the scripts; the tests of the protocol edit their sources.
 func Compile(edit func(source string) string) *queue.Scripts {
 	s := func(name string) *script.Script {
-		return script.New(edit(script.Text(files, "fields") + queue.Prelude() + script.Text(files, "prelude", name)))
+		return script.New(edit(script.Text(files, "fields") + queue.Prelude() + script.Text(files, "prelude") + queue.Settled(script.Text(files, name))))
 	}
 	return &queue.Scripts{
 		Acquire: s("acquire"), Heartbeat: s("heartbeat"), Renew: s("renew"), Release: s("release"),

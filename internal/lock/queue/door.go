@@ -16,8 +16,8 @@ const MaxPasses = 8
 // order in which they came, where leaving costs no request. A caller tells Redis when it came, and takes the place of
 // that time. Where only one is let in, and stays until it has given the lock up, it may hand the lock to the next.
 type Doors struct {
-	Width     int                             // how many may queue in Redis, for a lock
-	RoundTrip func(name string) time.Duration // to Redis and back, as far as is known
+	Width     int                             // how many may be inside, for a lock: queue in Redis; 0: one
+	RoundTrip func(name string) time.Duration // to Redis and back, as far as is known; nil: it is not on Redis
 	Shared    bool                            // holders share the lock: all callers go in until one has to queue, and again when one is granted it
 
 	mu     sync.Mutex
@@ -140,14 +140,17 @@ func (d *door) admitLocked() {
 func (d *door) nextLocked(free bool) *Guest {
 	var then time.Time // when it has to be there; it is seldom looked at
 	for _, g := range d.waiting {
-		if !g.leaves.IsZero() && then.IsZero() {
+		if g.leaves.IsZero() || d.of.RoundTrip == nil {
+			return g
+		}
+		if then.IsZero() {
 			needs := d.of.RoundTrip(d.name)
 			if !free {
 				needs = margin(needs)
 			}
 			then = time.Now().Add(needs)
 		}
-		if g.leaves.IsZero() || g.leaves.After(then) {
+		if g.leaves.After(then) {
 			return g
 		}
 	}

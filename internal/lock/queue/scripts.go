@@ -16,6 +16,9 @@ var prelude string
 // Prelude is what the scripts share of locks whose holders and waiters have leases of their own.
 func Prelude() string { return prelude }
 
+// Settled is the last part of a script, so that what the prelude calls settle ends it.
+func Settled(body string) string { return "return settle(pcall(function()\n" + body + "\nend))\n" }
+
 // Asked is the reply of such a lock's script that asks for it.
 type Asked struct {
 	Status string        // held, queued or busy

@@ -1,16 +1,11 @@
 package rw
 
-import (
-	"time"
-
-	"github.com/cacheguard/go/internal/lock/queue"
-	"github.com/cacheguard/go/internal/redis/script"
-)
+import "github.com/cacheguard/go/internal/lock/queue"
 
 var protocol = Compile(func(source string) string { return source })
 
 // Protocol is the scripts.
-func Protocol() *Scripts { return protocol }
+func Protocol() *queue.Scripts { return protocol }
 
 // Mode is how a lock is held.
 type Mode string
@@ -32,18 +27,11 @@ func (m Mode) Arg() any {
 	return argReading
 }
 
-// Calls makes the calls that concern one lock.
-type Calls struct {
-	queue.Calls
-
-	scripts *Scripts
-}
-
 // At returns the calls of the lock whose keys begin with base, which has the hash tag.
-func At(s *Scripts, base string) Calls {
+func At(s *queue.Scripts, base string) queue.Calls {
 	main := base + ":rw"
 	all := main + ":readers" + main + ":writers" + main + ":waiting" + main + ":alive" + main + ":gone" // one string for five
-	l := Calls{queue.Calls{Scripts: &s.Scripts, Keys: make([]string, 0, Keys)}, s}
+	l := queue.Calls{Scripts: s, Keys: make([]string, 0, Keys)}
 	l.Keys = append(l.Keys, main)
 	for _, behind := range [...]string{":readers", ":writers", ":waiting", ":alive", ":gone"} {
 		n := len(main) + len(behind)
@@ -59,14 +47,4 @@ func InboxKey(lock string, m Mode, token string) string {
 		return lock + ":" + token
 	}
 	return lock
-}
-
-// ToReader makes the writer with this fence a reader. It returns 1, or why the token does not hold the lock.
-func (l Calls) ToReader(token string, ttl time.Duration, fence int64) script.Call {
-	return l.Call(l.scripts.Downgrade, token, script.Millis(ttl), fence)
-}
-
-// ToWriter makes a reader the writer. It returns the new fence, 1 if others hold or wait, or why the token does not hold.
-func (l Calls) ToWriter(token string, ttl time.Duration, fence int64) script.Call {
-	return l.Call(l.scripts.Upgrade, token, script.Millis(ttl), fence)
 }

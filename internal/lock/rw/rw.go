@@ -49,9 +49,6 @@ type Claim struct {
 // ClaimOf is the claim that a lease is on.
 func ClaimOf(l *locker.Lease) *Claim { return l.Claim.(*Claim) }
 
-// At makes the calls that concern the lock.
-func (c *Claim) At() Calls { return Calls{c.Calls, protocol} }
-
 // Writes reports whether the lock is held for writing.
 func (c *Claim) Writes() bool { return c.writes.Load() }
 
@@ -63,7 +60,7 @@ func (c *Claim) Become(writes bool, fence int64) {
 
 func (k *Locker) claim(name string, m Mode) *Claim {
 	c := new(Claim)
-	c.Calls, c.As = At(protocol, keys.Tagged(k.Config.Prefix, name)).Calls, m.Arg()
+	c.Calls, c.As = At(protocol, keys.Tagged(k.Config.Prefix, name)), m.Arg()
 	c.writes.Store(m == Writing)
 	c.Begin(k.Locker, c, name)
 	c.Watched = InboxKey(c.Keys[0], m, c.Lease.Token)

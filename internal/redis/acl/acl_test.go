@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,13 +10,31 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/cacheguard/go/internal/redis/serverinfo"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 var shared *redistest.Server
 
 func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+func TestACheckIsAsPatientAsItsContext(t *testing.T) {
+	t.Parallel()
+	far, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for name, c := range map[string]struct {
+		ctx         context.Context
+		least, most time.Duration
+	}{"no deadline": {t.Context(), 0, Patience}, "a deadline": {far, time.Hour / 2, time.Hour}} {
+		ctx, cancel := Patiently(c.ctx)
+		defer cancel()
+		if left := left(ctx); left <= c.least || left > c.most {
+			t.Errorf("%s: %v", name, left)
+		}
+	}
+}
 
 func TestTheCommandsOfAllScriptsAreListed(t *testing.T) {
 	t.Parallel()
@@ -90,7 +109,7 @@ func TestOneLineOfTheDocumentationAddsTheFeedOfMariaDB(t *testing.T) {
 	line, _, _ = strings.Cut(line, "\n")
 	rdb := shared.Client(t, shared.As(t, append(Guard.ACL("shop"), append(strings.Fields(line), "~cacheguard:cdc:*")...)...))
 	var tasks sync.WaitGroup
-	if err := Mutex.SelfCheck(t.Context(), &tasks, rdb, "cacheguard:cdc:lock"); err != nil {
+	if err := Mutex.SelfCheck(redistest.Patiently(t), &tasks, rdb, "cacheguard:cdc:lock"); err != nil {
 		t.Error(err)
 	}
 	tasks.Wait()
@@ -117,7 +136,7 @@ func TestOneLineOfTheDocumentationAddsTheOtherPackages(t *testing.T) {
 	user := shared.As(t, append(Guard.ACL("shop"), more...)...)
 	for _, s := range All() {
 		var tasks sync.WaitGroup
-		if err := s.SelfCheck(t.Context(), &tasks, shared.Client(t, user), "shop"); err != nil {
+		if err := s.SelfCheck(redistest.Patiently(t), &tasks, shared.Client(t, user), "shop"); err != nil {
 			t.Error(err)
 		}
 		tasks.Wait()
@@ -130,11 +149,11 @@ func checkAs(t *testing.T, s Set, prefix string, changes ...string) error {
 	rdb := shared.Client(t, shared.As(t, append(s.ACL("shop"), changes...)...))
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
-	if err := s.Check(t.Context(), &tasks, rdb, prefix); err != nil {
+	if err := s.Check(redistest.Patiently(t), &tasks, rdb, prefix); err != nil {
 		return err
 	}
 	for _, channel := range s.Channels {
-		if err := CheckChannel(t.Context(), &tasks, rdb, prefix+strings.ReplaceAll(channel, "*", "1")); err != nil {
+		if err := CheckChannel(redistest.Patiently(t), &tasks, rdb, prefix+strings.ReplaceAll(channel, "*", "1")); err != nil {
 			return err
 		}
 	}
@@ -205,31 +224,14 @@ func TestCheckNamesTheChannelThatIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnEvictingPolicyIsFoundWhereItMatters(t *testing.T) {
-	t.Parallel()
-	for info, bad := range map[string]bool{
-		"maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n":    false, // nothing is ever evicted
-		"maxmemory:100\r\nmaxmemory_policy:noeviction\r\n":   false,
-		"maxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n":  true,
-		"maxmemory:100\r\nmaxmemory_policy:volatile-ttl\r\n": true,
-		"": false,
-	} {
-		if err := evicts(info); (err != nil) != bad {
-			t.Errorf("%q: %v", info, err)
-		}
-	}
-}
-
 func TestARedisThatDoesNotSayWhetherItEvictsPasses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
-	var tasks sync.WaitGroup
-	defer tasks.Wait()
-	if err := checkEviction(t.Context(), &tasks, server.Client(t)); err == nil || !strings.Contains(err.Error(), "allkeys-lru") {
+	if err := serverinfo.Evicts(t.Context(), server.Client(t)); err == nil || !strings.Contains(err.Error(), "allkeys-lru") {
 		t.Error(err)
 	}
 	silent := server.Client(t, server.As(t, CAS.ACL("shop")...))
-	if err := checkEviction(t.Context(), &tasks, silent); err != nil {
+	if err := serverinfo.Evicts(t.Context(), silent); err != nil {
 		t.Error(err)
 	}
 }

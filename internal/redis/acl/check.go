@@ -11,11 +11,25 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/serverinfo"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Patience bounds a check whose context has no deadline.
 const Patience = 10 * time.Second
+
+// Patiently bounds ctx by Patience unless it has a deadline.
+func Patiently(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, left(ctx))
+}
+
+// left is for how long a check may go on.
+func left(ctx context.Context) time.Duration {
+	if end, bounded := ctx.Deadline(); bounded {
+		return time.Until(end)
+	}
+	return Patience
+}
 
 // Name names a key, lock or counter that nobody else knows, to try things on.
 func Name() string { return "self-check:" + rand.Text() }
@@ -25,10 +39,13 @@ func Name() string { return "self-check:" + rand.Text() }
 func (s Set) SelfCheck(
 	ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, prefix string, tries ...func(context.Context) error,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := Patiently(ctx)
 	defer cancel()
 	err := s.Check(ctx, tasks, rdb, prefix)
-	for _, try := range append(tries, func(ctx context.Context) error { return checkEviction(ctx, tasks, rdb) }) {
+	evicts := func(ctx context.Context) error {
+		return lifecycle.Within(ctx, tasks, left(ctx), func(ctx context.Context) error { return serverinfo.Evicts(ctx, rdb) })
+	}
+	for _, try := range append(tries, evicts) {
 		if err == nil {
 			err = try(ctx)
 		}
@@ -43,10 +60,7 @@ func (s Set) SelfCheck(
 // Redis cannot be used at all it says why as soon as the client does: neither the client's retries nor a time-out of the
 // caller's stand between.
 func (s Set) Check(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, prefix string) error {
-	_, err := lifecycle.Bounded(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.try(ctx, rdb, keys.Tagged(prefix, Name()))
-	}, nil)
-	return err
+	return lifecycle.Within(ctx, tasks, left(ctx), func(ctx context.Context) error { return s.try(ctx, rdb, keys.Tagged(prefix, Name())) })
 }
 
 func (s Set) try(ctx context.Context, rdb script.Processor, key string) error {

@@ -125,19 +125,19 @@ type Permit struct {
 	report  func(error) // nil: not counted unless it fails
 }
 
-// Allow asks whether an operation may be tried. If so, the permit's Done is to be called once; if not, the error is
-// ErrOpen.
+// Allow asks whether an operation may be tried; if not, the error is ErrOpen. The permit's Done is to be called once, also of
+// an operation that is tried all the same.
 func (b *Breaker) Allow() (Permit, error) {
 	until := b.countUntil.Load()
 	if until == 0 {
 		return Permit{breaker: b}, nil
 	}
 	if b.IsOpen() {
-		return Permit{}, ErrOpen
+		return Permit{breaker: b}, ErrOpen
 	}
 	report, err := b.cb.Allow()
 	if err != nil {
-		return Permit{}, ErrOpen
+		return Permit{breaker: b}, ErrOpen
 	}
 	if until < int64(time.Since(base)) && b.cb.State() == gobreaker.StateClosed {
 		b.countUntil.CompareAndSwap(until, 0)
@@ -162,11 +162,7 @@ func (p Permit) Done(err error) {
 }
 
 // Record counts an operation that was tried without asking.
-func (b *Breaker) Record(err error) {
-	if p, refused := b.Allow(); refused == nil {
-		p.Done(err)
-	}
-}
+func (b *Breaker) Record(err error) { Permit{breaker: b}.Done(err) }
 
 // Opened returns a channel that is closed when the breaker opens, or is open already.
 func (b *Breaker) Opened() <-chan struct{} {

@@ -76,9 +76,9 @@ func (s *Set) Key(part int) string {
 
 func (s *Set) probe(part int) error {
 	key := s.Key(part)
-	_, err := lifecycle.Bounded(s.life.Ending, s.life, s.timeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, script.Send(ctx, s.rdb, "get", key).Err()
-	}, nil)
+	err := lifecycle.Within(s.life.Ending, s.life, s.timeout, func(ctx context.Context) error {
+		return script.Send(ctx, s.rdb, "get", key).Err()
+	})
 	if Unavailable(err) {
 		s.askWhoServes()
 	}

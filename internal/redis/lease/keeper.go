@@ -56,8 +56,7 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	held  map[*Renewal]struct{}
-	alarm *time.Timer // calls look
-	at    time.Time   // when it does; zero: it is not set
+	alarm lifecycle.Alarm // calls look. It stays though its lease is gone: so short leases do not set it one by one.
 }
 
 // Open returns the process's keeper for the client. The caller calls release when it holds no lease any more. An
@@ -67,7 +66,9 @@ func Open(rdb send.Redis, timeout time.Duration) (k *Keeper, release func()) {
 }
 
 func newKeeper(rdb send.Redis, timeout time.Duration) *Keeper {
-	return &Keeper{link: send.NewOnce(rdb, timeout), timeout: timeout, life: lifecycle.New(), held: make(map[*Renewal]struct{})}
+	k := &Keeper{link: send.NewOnce(rdb, timeout), timeout: timeout, life: lifecycle.New(), held: make(map[*Renewal]struct{})}
+	k.alarm = lifecycle.NewAlarm(k.look) // owner: the Keeper; stop: close; joined through its life
+	return k
 }
 
 func (k *Keeper) close() {
@@ -75,9 +76,7 @@ func (k *Keeper) close() {
 	k.link.Close()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.alarm != nil {
-		k.alarm.Stop()
-	}
+	k.alarm.Stop()
 }
 
 // Keep renews the lease until Drop is called or the lease is lost. A renewal under way when Drop is called may still
@@ -110,20 +109,7 @@ func (k *Keeper) schedule(r *Renewal, due time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r.due = due
-	k.wakeLocked(due)
-}
-
-// wakeLocked has look called then, or earlier. An alarm stays though its lease is gone: so short leases do not set it one by one.
-func (k *Keeper) wakeLocked(at time.Time) {
-	if !k.at.IsZero() && !at.Before(k.at) {
-		return
-	}
-	k.at = at
-	if k.alarm == nil {
-		k.alarm = time.AfterFunc(time.Until(at), k.look) // owner: the Keeper; stop: close; joined through its life
-	} else {
-		k.alarm.Reset(time.Until(at))
-	}
+	k.alarm.Set(due)
 }
 
 // look hands over what is due.
@@ -146,7 +132,7 @@ func (k *Keeper) collect(now time.Time) (due []*Renewal) {
 	for r := range k.held {
 		urgent = urgent || !r.due.After(now)
 	}
-	k.at = time.Time{}
+	k.alarm.Rung()
 	for r := range k.held {
 		soon := now
 		if r.flying == 0 {
@@ -159,7 +145,7 @@ func (k *Keeper) collect(now time.Time) (due []*Renewal) {
 				due = append(due, r)
 			}
 		}
-		k.wakeLocked(r.due)
+		k.alarm.Set(r.due)
 	}
 	return due
 }

@@ -51,7 +51,7 @@ func CheckReplicas(rdb any, want int) error {
 func (l *lane) acknowledged(ctx context.Context, calls []*script.Call) []*redis.Cmd {
 	cmds, err := l.withTail(ctx, calls, false)
 	for _, cmd := range cmds {
-		if e := cmd.Err(); e != nil && redis.HasErrorPrefix(e, "NOSCRIPT") {
+		if script.Says(cmd.Err(), "NOSCRIPT") {
 			cmds, err = l.withTail(ctx, calls, true)
 			break
 		}

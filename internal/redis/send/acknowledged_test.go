@@ -156,7 +156,7 @@ func (l *Link) apartAt(t *testing.T) (flying, waiting int) {
 	}
 	lane.mu.Lock()
 	defer lane.mu.Unlock()
-	return len(lane.flying), lane.queue.(*callQueue).len()
+	return len(lane.flying), lane.queue.(*callQueue).n
 }
 
 func TestOnAClusterTheReplicasOfEachNodeCount(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 )
 
 const (
+	// So many calls are in one of their parcels: a feed hands over thousands at once, and parcels cost this process more than their calls do.
+	maxApart = 512
+
 	// So many parcels to a node may wait for its replicas: each holds a connection for as long as they take.
 	maxAcknowledged = 4
 
@@ -38,10 +41,13 @@ func (l *Link) apart(ctx context.Context, c Call) (own *lane, err error) {
 	defer l.mu.Unlock()
 	own = l.aparts[r]
 	if own == nil {
-		own = newLane(l, l.breakers.Breaker(r.part), &callQueue{most: maxCalls})
-		own.apart, own.node, own.replicas, own.spare, own.closed = true, r.node, r.replicas, maxFlying, l.closed
+		own = newLane(l, l.breakers.Breaker(r.part), &callQueue{most: maxApart})
+		own.apart, own.node, own.replicas, own.spare = true, r.node, r.replicas, maxFlying
 		if r.replicas > 0 {
 			own.most = maxAcknowledged
+		}
+		if l.closed {
+			own.close()
 		}
 		l.aparts[r] = own
 	}
@@ -53,7 +59,7 @@ func (l *Link) nodeOf(ctx context.Context, key string) (goredis.Node, error) {
 	if !goredis.IsCluster(l.rdb) {
 		return goredis.NodeOf(ctx, l.rdb, key)
 	}
-	return lifecycle.Bounded(ctx, &l.running, l.timeout, func(ctx context.Context) (goredis.Node, error) { return goredis.NodeOf(ctx, l.rdb, key) }, nil)
+	return lifecycle.Bounded(ctx, &l.running, l.timeout, func(ctx context.Context) (goredis.Node, error) { return goredis.NodeOf(ctx, l.rdb, key) })
 }
 
 // RunApart runs calls that wait neither for other requests nor for a breaker to close: in lanes of their own, where as many parcels are in

@@ -75,8 +75,8 @@ func (c *queuedCall) walkAway() bool {
 		return false
 	}
 	c.waited = false
-	if c.queued {
-		c.lane.queue.(*callQueue).gone++
+	if c.queued && len(c.with) == 0 {
+		c.lane.queue.(*callQueue).remove(c)
 	}
 	sent := c.sent
 	c.lane.mu.Unlock()

@@ -61,6 +61,8 @@ type queuedCall struct {
 	leaves time.Time       // its caller, at the latest; zero: it does not say
 	with   []*queuedCall   // that go in its request, and are not queued themselves
 
+	before, after *queuedCall // in the queue; guarded by the lane's mutex
+
 	// Guarded by the lane's mutex.
 	tried    bool // it may have been sent before, without an answer, and Late is to be called if it is not sent again
 	alone    bool // it was refused in a pipeline
@@ -114,19 +116,16 @@ func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {
 	return true
 }
 
-// overdue tells those who wait for calls that were asked by then, and returns when the oldest of the others was.
-func overdue(all []*queuedCall, before time.Time) (oldest time.Time) {
-	for _, c := range all {
-		switch {
-		case c.asked.IsZero() || !c.waited || c.answered:
-		case !c.asked.After(before):
-			c.asked = time.Time{}
-			c.Waiters.Late()
-		case oldest.IsZero() || c.asked.Before(oldest):
-			oldest = c.asked
-		}
+// overdue tells those who wait for the call, if it was asked by then, or returns when it was.
+func (c *queuedCall) overdue(before time.Time) (asked time.Time) {
+	switch {
+	case c.asked.IsZero() || !c.waited || c.answered:
+		return time.Time{}
+	case !c.asked.After(before):
+		c.asked = time.Time{}
+		c.Waiters.Late()
 	}
-	return oldest
+	return c.asked
 }
 
 // failed is the reply to a call that was not sent, or not answered.

@@ -2,10 +2,6 @@ package send
 
 import (
 	"context"
-	"errors"
-	"io"
-	"net"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -94,23 +90,6 @@ func (p *calls) deliver() {
 	}
 }
 
-// sentAgain reports whether the client sends a command again after this error, but no pipeline: of a slot that
-// moves or has moved, or that nobody serves for a moment, or of a primary that is one no more, or has no replicas yet.
-func sentAgain(err error) bool {
-	return slices.ContainsFunc([]string{"TRYAGAIN", "CLUSTERDOWN", "READONLY", "NOREPLICAS", "MOVED ", "ASK "}, func(prefix string) bool {
-		return redis.HasErrorPrefix(err, prefix)
-	})
-}
-
-// brokenConnection reports whether a connection ended, or could not be made, before its replies came.
-func brokenConnection(err error) bool {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return true
-	}
-	op, is := errors.AsType[*net.OpError](err)
-	return is && !op.Timeout()
-}
-
 // fail answers calls that were not sent, or whose reply did not come in time. That will be late, then.
 func (p *calls) fail(err error) {
 	for _, c := range p.all {
@@ -124,15 +103,15 @@ func (p *calls) fail(err error) {
 	}
 }
 
-func (p *calls) overdue(before time.Time) time.Time { return overdue(p.all, before) }
+func (p *calls) overdue(before time.Time) (oldest time.Time) {
+	for _, c := range p.all {
+		oldest = earlier(oldest, c.overdue(before))
+	}
+	return oldest
+}
 
 func (p *calls) late() {
 	for i, c := range p.all {
 		c.late(p.cmds[i], p.cmds[i].Err())
 	}
-}
-
-// moved reports whether a node does not serve a key, or not yet, and others may.
-func moved(err error) bool {
-	return script.Says(err, "MOVED ", "ASK ", "TRYAGAIN", "READONLY", "CLUSTERDOWN")
 }

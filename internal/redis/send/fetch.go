@@ -76,7 +76,7 @@ func (g *reads) key(i int) string {
 func (g *reads) fetchByMGET(ctx context.Context) (r replies, ok bool) {
 	cmd := redis.NewStringSliceCmd(ctx, g.mget()...)
 	err := g.lane.link.rdb.Process(ctx, cmd)
-	if refusesMGET(err) || err == nil && len(cmd.Val()) != g.len() {
+	if script.Says(err, "CROSSSLOT", "NOPERM", "unknown command") || err == nil && len(cmd.Val()) != g.len() {
 		g.lane.link.mget.Store(false)
 		return r, false
 	}
@@ -91,11 +91,6 @@ func (g *reads) mget() []any {
 		args = append(args, g.key(i))
 	}
 	return args
-}
-
-func refusesMGET(err error) bool {
-	return err != nil && (redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "NOPERM") ||
-		redis.HasErrorPrefix(err, "unknown command"))
 }
 
 func (g *reads) fetchByPipeline(ctx context.Context) []answer {

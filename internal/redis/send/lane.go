@@ -9,6 +9,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/goredis"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // maxFlying bounds the parcels of a lane that are in flight, also slow ones that have given their credit back.
@@ -53,7 +54,6 @@ type flight struct {
 	parcel    parcel
 	worker    *worker
 	permit    breaker.Permit
-	asked     bool // the breaker gave the permit
 	sent      time.Time
 	slowAt    time.Time
 	deadline  time.Time
@@ -80,15 +80,20 @@ type lane struct {
 	credits   int       // that are in use
 	spare     int       // that there are beside those for the round trip
 	gathering bool      // a worker is about to take the next parcel
-	idle      []*worker
-	bytes     uint64 // of values that were read
+	idle      int       // workers that rest
+	bytes     uint64    // of values that were read
 	trip      trip
-	alarm     *time.Timer // calls overdue
-	alarmAt   time.Time   // zero: it is not set
+	alarm     lifecycle.Alarm // calls overdue
+
+	wake  chan struct{} // has one worker gather; there is room for all
+	ended chan struct{} // closed with the lane
 }
 
-func newLane(l *Link, b *breaker.Breaker, q queue) *lane {
-	return &lane{link: l, breaker: b, queue: q, most: maxFlying}
+func newLane(link *Link, b *breaker.Breaker, q queue) *lane {
+	l := &lane{link: link, breaker: b, queue: q, most: maxFlying}
+	l.alarm = lifecycle.NewAlarm(l.overdue)
+	l.wake, l.ended = make(chan struct{}, maxFlying+1), make(chan struct{})
+	return l
 }
 
 // mayFlyLocked reports whether there is a credit.
@@ -103,10 +108,9 @@ func (l *lane) dispatchLocked() {
 		return
 	}
 	l.gathering = true
-	if n := len(l.idle); n > 0 {
-		w := l.idle[n-1]
-		l.idle = l.idle[:n-1]
-		w.wake <- struct{}{} // size 1, and empty: the worker was idle
+	if l.idle > 0 {
+		l.idle--
+		l.wake <- struct{}{} // does not wait: see its size
 		return
 	}
 	w := newWorker(l)
@@ -123,47 +127,38 @@ func (l *lane) arrivals() uint64 {
 // take gives the worker, which gathers, its next parcel. None: the worker is idle. take also returns the parcels that
 // the breaker refuses, to be answered outside of the mutex.
 func (l *lane) take(w *worker) (f *flight, refused []parcel) {
-	permit, err := l.breaker.Allow()
-	asked := err == nil
+	permit, refusal := l.breaker.Allow()
 	l.mu.Lock()
 	l.gathering = false
-	if !asked {
+	if refusal != nil {
 		refused = l.queue.drain(false)
 	}
 	var p parcel
 	if l.mayFlyLocked() {
-		p = l.queue.take(!asked, l.trip.smooth, len(l.flying) == 0)
+		p = l.queue.take(refusal != nil, l.trip.smooth, len(l.flying) == 0)
 	}
 	if p != nil {
-		f = l.flyLocked(p, w, l.link.timeout/slowShare)
-		f.permit, f.asked = permit, asked
+		f = l.flyLocked(p, w)
+		f.permit = permit
 		l.dispatchLocked()
 	} else {
-		w.restLocked()
+		l.idle++
 	}
 	l.mu.Unlock()
-	if p == nil && asked {
+	if p == nil {
 		permit.Done(context.Canceled) // says nothing of Redis
 	}
 	return f, refused
 }
 
 // flyLocked starts the clock of a parcel.
-func (l *lane) flyLocked(p parcel, w *worker, patience time.Duration) *flight {
+func (l *lane) flyLocked(p parcel, w *worker) *flight {
 	now, f := time.Now(), &w.flight
-	*f = flight{parcel: p, worker: w, sent: now, slowAt: now.Add(patience), deadline: now.Add(l.link.timeout + p.longer())}
+	*f = flight{parcel: p, worker: w, sent: now, slowAt: now.Add(l.link.timeout / slowShare), deadline: now.Add(l.link.timeout + p.longer())}
 	l.flying = append(l.flying, f)
 	l.credits++
-	l.watchLocked(now, f.slowAt)
+	l.alarm.Set(f.slowAt)
 	return f
-}
-
-// landLocked takes a parcel off that is not in flight any more.
-func (l *lane) landLocked(f *flight) {
-	if i := slices.Index(l.flying, f); i >= 0 {
-		l.flying = slices.Delete(l.flying, i, i+1)
-	}
-	l.returnCreditLocked(f)
 }
 
 // returnCreditLocked returns the credit of a flight once: when it is slow, or when it lands.
@@ -174,23 +169,23 @@ func (l *lane) returnCreditLocked(f *flight) {
 	}
 }
 
-// complete lands the flight of a worker, unless it was given up, and reports whether the worker may go on. The worker
+// complete lands the flight of a worker, and reports whether it was not given up, as else its worker was, too. The worker
 // gathers the next parcel if there is a credit, as its callers may be about to ask again and share one.
-func (l *lane) complete(f *flight, err error) (goOn bool) {
+func (l *lane) complete(f *flight, err error) (gathers, goesOn bool) {
 	if !l.land(f, err) {
 		f.parcel.late()
-		return false
+		return false, false
 	}
 	l.report(f, err)
 	l.mu.Lock()
-	if l.gathering || !l.mayFlyLocked() {
-		f.worker.restLocked()
-	} else {
+	if gathers = !l.gathering && l.mayFlyLocked(); gathers {
 		l.gathering = true
+	} else {
+		l.idle++
 	}
 	l.mu.Unlock()
 	f.parcel.deliver()
-	return true
+	return gathers, true
 }
 
 // land reports false if the flight was given up.
@@ -201,12 +196,13 @@ func (l *lane) land(f *flight, err error) bool {
 		return false
 	}
 	now := time.Now()
-	if err == nil {
-		l.trip.add(now, now.Sub(f.sent))
-	}
 	f.took = now.Sub(f.sent)
+	if err == nil {
+		l.trip.add(now, f.took)
+	}
 	l.bytes += uint64(f.parcel.read())
-	l.landLocked(f)
+	l.flying = slices.DeleteFunc(l.flying, func(other *flight) bool { return other == f })
+	l.returnCreditLocked(f)
 	return true
 }
 
@@ -216,11 +212,7 @@ func (l *lane) report(f *flight, err error) {
 	if !l.apart && (err == nil || errors.Is(err, ErrTimeout)) {
 		l.breaker.Took(f.took)
 	}
-	if f.asked {
-		f.permit.Done(err)
-	} else {
-		l.breaker.Record(err)
-	}
+	f.permit.Done(err)
 	if err != nil && l.breaker.IsOpen() {
 		l.link.failQueued(l.breaker)
 	}
@@ -246,9 +238,9 @@ func (l *lane) drain(everything bool, err error) {
 
 func (l *lane) close() {
 	l.mu.Lock()
-	l.closed = true
-	for _, w := range l.idle {
-		w.cancel()
+	if !l.closed {
+		l.closed = true
+		close(l.ended)
 	}
 	l.mu.Unlock()
 	l.drain(true, ErrClosed)

@@ -140,7 +140,9 @@ func (l *Link) Close() {
 	}
 	l.running.Wait()
 	for _, lane := range slices.Concat(l.reads, calls) {
-		lane.stopAlarm()
+		lane.mu.Lock()
+		lane.alarm.Stop()
+		lane.mu.Unlock()
 	}
 	l.release()
 }

@@ -11,19 +11,6 @@ import (
 // slowShare of the time-out is what a parcel may take before the lane goes on without it.
 const slowShare = 4
 
-// watchLocked has overdue called then, or earlier.
-func (l *lane) watchLocked(now, at time.Time) {
-	if !l.alarmAt.IsZero() && !at.Before(l.alarmAt) {
-		return // it looks then, and sets the alarm anew
-	}
-	l.alarmAt = at
-	if l.alarm == nil {
-		l.alarm = time.AfterFunc(at.Sub(now), l.overdue)
-	} else {
-		l.alarm.Reset(at.Sub(now))
-	}
-}
-
 // overdue looks for parcels that take long. When the process is so busy that a reply may be there and nobody has had time to
 // look, a parcel gets a little longer.
 func (l *lane) overdue() {
@@ -48,16 +35,17 @@ func (l *lane) overdue() {
 		l.returnCreditLocked(f)
 	}
 	l.flying = slices.DeleteFunc(l.flying, func(f *flight) bool { return f.givenUp })
-	l.alarmAt = time.Time{}
-	if next := l.nextLocked(); !next.IsZero() {
-		l.watchLocked(now, next)
-	}
+	next := l.nextLocked()
 	switch {
 	case lateAfter == 0:
 	case starved:
-		l.watchLocked(now, now.Add(lateAfter)) // nobody is late yet
+		next = earlier(next, now.Add(lateAfter)) // nobody is late yet
 	default:
-		l.tellLocked(now, lateAfter)
+		next = earlier(next, l.tellLocked(now, lateAfter))
+	}
+	l.alarm.Rung()
+	if !next.IsZero() {
+		l.alarm.Set(next)
 	}
 	l.dispatchLocked()
 	l.mu.Unlock()
@@ -71,15 +59,21 @@ func (l *lane) overdue() {
 // nextLocked is when to look again; zero: not before something is sent.
 func (l *lane) nextLocked() (next time.Time) {
 	for _, f := range l.flying {
-		at := f.deadline
-		if !f.slow {
-			at = f.slowAt
-		}
-		if next.IsZero() || at.Before(next) {
-			next = at
+		if f.slow {
+			next = earlier(next, f.deadline)
+		} else {
+			next = earlier(next, f.slowAt)
 		}
 	}
 	return next
+}
+
+// earlier is the earlier one of two times; a zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // lateAfter is how long a request is kept waiting before it is late; 0: none is ever.
@@ -94,30 +88,21 @@ func (l *lane) lateAfter() time.Duration {
 func (l *lane) asksLocked() (now time.Time) {
 	if lateAfter := l.lateAfter(); lateAfter > 0 {
 		now = time.Now()
-		l.watchLocked(now, now.Add(lateAfter))
+		l.alarm.Set(now.Add(lateAfter))
 	}
 	return now
 }
 
-// tellLocked tells those whose answers are late, in the queue and in flight.
-func (l *lane) tellLocked(now time.Time, lateAfter time.Duration) {
+// tellLocked tells those whose answers are late, in the queue and in flight, and returns when the next one is; zero: none.
+func (l *lane) tellLocked(now time.Time, lateAfter time.Duration) time.Time {
 	oldest := l.queue.overdue(now.Add(-lateAfter))
 	for _, f := range l.flying {
-		if asked := f.parcel.overdue(now.Add(-lateAfter)); !asked.IsZero() && (oldest.IsZero() || asked.Before(oldest)) {
-			oldest = asked
-		}
+		oldest = earlier(oldest, f.parcel.overdue(now.Add(-lateAfter)))
 	}
-	if !oldest.IsZero() {
-		l.watchLocked(now, oldest.Add(lateAfter))
+	if oldest.IsZero() {
+		return oldest
 	}
-}
-
-func (l *lane) stopAlarm() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.alarm != nil {
-		l.alarm.Stop()
-	}
+	return oldest.Add(lateAfter)
 }
 
 func noAnswer(within time.Duration) error {

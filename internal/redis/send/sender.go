@@ -3,7 +3,6 @@ package send
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -140,32 +139,4 @@ func (s *Sender) release(call script.Call, worth time.Duration) {
 			s.life.Until(firstPause, longestPause, attempt)
 		}
 	})
-}
-
-// known reports whether a call with this error is known to have run, or to be refused for good.
-func known(err error) bool { return err == nil || said(err) && !passing(err) }
-
-// settled is known for a call that gives something up. Redis does not refuse it for good when it takes no writes: a
-// caller that asks for something wants to hear of that, and one that gives it up has it until it can.
-func settled(err error) bool {
-	return known(err) && !anyPrefix(err, "OOM", "NOREPLICAS", "MISCONF")
-}
-
-// again reports whether a call with this error is worth asking again soon. One without any answer in time is not.
-func again(err error) bool {
-	for _, no := range []error{context.Canceled, context.DeadlineExceeded, breaker.ErrOpen, ErrClosed} {
-		if errors.Is(err, no) {
-			return false
-		}
-	}
-	return !known(err)
-}
-
-// passing reports whether Redis says that it cannot answer now.
-func passing(err error) bool {
-	return anyPrefix(err, "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "BUSY ")
-}
-
-func anyPrefix(err error, prefixes ...string) bool {
-	return err != nil && slices.ContainsFunc(prefixes, func(p string) bool { return redis.HasErrorPrefix(err, p) })
 }

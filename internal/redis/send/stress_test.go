@@ -179,9 +179,6 @@ func (s *storm) expectRest() {
 			return lane.credits == 0 && len(lane.flying) == 0 && !lane.gathering && lane.queue.empty()
 		})
 	}
-	if q := s.link.calls[0].queue.(*callQueue); q.gone != 0 {
-		s.Errorf("%d calls are gone from an empty queue", q.gone)
-	}
 	if q := s.link.reads[0].queue.(*readQueue); len(q.byKey) != 0 {
 		s.Errorf("%d reads can be joined in an empty queue", len(q.byKey))
 	}

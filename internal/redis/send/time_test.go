@@ -186,11 +186,11 @@ func TestIdleWorkersEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.reads[0].mu.Lock()
-			n := len(l.reads[0].idle)
+			n := l.reads[0].idle
 			l.reads[0].mu.Unlock()
 			time.Sleep(linger + time.Millisecond)
 			l.reads[0].mu.Lock()
-			if left := len(l.reads[0].idle); n > 1 || left != 0 {
+			if left := l.reads[0].idle; n > 1 || left != 0 {
 				t.Errorf("%d workers, and %d of them stayed", n, left)
 			}
 			l.reads[0].mu.Unlock()

@@ -1,12 +1,6 @@
 package send
 
-import (
-	"errors"
-	"net"
-	"sync"
-
-	"github.com/redis/go-redis/v9"
-)
+import "sync"
 
 // Trail is what is known of the calls that were sent under one id. The zero value stands for an id that has sent none.
 type Trail struct {
@@ -88,24 +82,4 @@ func (t *Trail) end(err error) {
 	t.leave = nil
 	t.mu.Unlock()
 	leave(sent, lost)
-}
-
-// said reports whether an error, or none, is Redis' answer.
-func said(err error) bool {
-	if err == nil {
-		return true
-	}
-	_, is := errors.AsType[redis.Error](err)
-	return is
-}
-
-// written reports whether a call with this error may have been sent.
-func written(err error) bool {
-	if err == nil {
-		return true
-	}
-	if op, is := errors.AsType[*net.OpError](err); is && op.Op == "dial" {
-		return false
-	}
-	return !errors.Is(err, redis.ErrPoolTimeout) && !errors.Is(err, redis.ErrClosed)
 }

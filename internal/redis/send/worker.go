@@ -2,7 +2,6 @@ package send
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/cacheguard/go/internal/redis/breaker"
@@ -17,14 +16,12 @@ type worker struct {
 	lane   *lane
 	ctx    context.Context //nolint:containedctx // of its operations, ended by cancel
 	cancel context.CancelFunc
-	wake   chan struct{} // size 1
-	idle   *time.Timer
+	rest   *time.Timer
 	flight flight // the last one: nobody but the worker looks at it once it has landed
-	rests  bool   // it is one of lane.idle, or was until it was woken; guarded by lane.mu
 }
 
 func newWorker(l *lane) *worker {
-	w := &worker{lane: l, wake: make(chan struct{}, 1), idle: time.NewTimer(linger)}
+	w := &worker{lane: l, rest: time.NewTimer(linger)}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
@@ -32,15 +29,15 @@ func newWorker(l *lane) *worker {
 // run begins as the worker that gathers.
 func (w *worker) run() {
 	defer w.cancel()
-	defer w.idle.Stop()
+	defer w.rest.Stop()
 	for w.carryAll() && w.await() {
 	}
 }
 
 // carryAll carries parcels until the worker rests, and reports whether it is still the lane's.
-func (w *worker) carryAll() bool {
+func (w *worker) carryAll() (goesOn bool) {
 	l := w.lane
-	for {
+	for gathers := true; gathers; {
 		if !l.full() {
 			yield.WhileGrowing(l.arrivals) // callers that were just answered may ask again
 		}
@@ -51,64 +48,29 @@ func (w *worker) carryAll() bool {
 		if f == nil {
 			return true
 		}
-		err := f.parcel.carry(operation{w.ctx, f.parcel.values()})
-		if !l.complete(f, err) {
-			return false
-		}
-		if w.resting() {
-			return true
-		}
+		gathers, goesOn = l.complete(f, f.parcel.carry(operation{w.ctx, f.parcel.values()}))
 	}
+	return goesOn
 }
 
-// await waits until the worker should gather again. Not ok: nobody needs it any more.
+// await waits until the worker, which rests, should gather again. Not ok: nobody needs it any more.
 func (w *worker) await() bool {
-	w.idle.Reset(linger)
+	l := w.lane
+	w.rest.Reset(linger)
 	select {
-	case <-w.wake:
-		w.awake()
+	case <-l.wake:
 		return true
-	case <-w.ctx.Done(): // the lane was closed
-	case <-w.idle.C:
+	case <-l.ended:
+	case <-w.rest.C:
 	}
-	if w.lane.retire(w) {
-		return false
-	}
-	<-w.wake // at the last moment
-	w.awake()
-	return true
-}
-
-// restLocked makes the worker one that may be woken; when its lane is closed, it ends.
-func (w *worker) restLocked() {
-	w.rests = true
-	w.lane.idle = append(w.lane.idle, w)
-	if w.lane.closed {
-		w.cancel()
-	}
-}
-
-func (w *worker) resting() bool {
-	w.lane.mu.Lock()
-	defer w.lane.mu.Unlock()
-	return w.rests
-}
-
-func (w *worker) awake() {
-	w.lane.mu.Lock()
-	defer w.lane.mu.Unlock()
-	w.rests = false
-}
-
-// retire takes an idle worker off the lane, and reports whether it was still idle.
-func (l *lane) retire(w *worker) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.Index(l.idle, w)
-	if i >= 0 {
-		l.idle = slices.Delete(l.idle, i, i+1)
+	if l.idle == 0 { // all are woken, at the last moment
+		<-l.wake
+		return true
 	}
-	return i >= 0
+	l.idle--
+	return false
 }
 
 func (l *lane) full() bool {

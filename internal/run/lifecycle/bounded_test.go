@@ -15,14 +15,14 @@ var errWhy = errors.New("why")
 func TestBoundedReturnsWhatTheOperationDid(t *testing.T) {
 	t.Parallel()
 	var tasks sync.WaitGroup
-	got, err := Bounded(t.Context(), &tasks, never, func(context.Context) (int, error) { return 7, errWhy }, nil)
+	got, err := Bounded(t.Context(), &tasks, never, func(context.Context) (int, error) { return 7, errWhy })
 	if got != 7 || !errors.Is(err, errWhy) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	tasks.Wait()
 }
 
-func TestAnOperationThatIsGivenUpIsHandedToLate(t *testing.T) {
+func TestAnOperationThatIsGivenUpRunsOnAmongTheTasks(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func() (context.Context, time.Duration, error){
 		"time-out": func() (context.Context, time.Duration, error) {
@@ -37,19 +37,20 @@ func TestAnOperationThatIsGivenUpIsHandedToLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var tasks sync.WaitGroup
-			release, late := make(chan struct{}), 0
+			release, ended := make(chan struct{}), false
 			ctx, timeout, want := give()
 			_, err := Bounded(ctx, &tasks, timeout, func(context.Context) (int, error) {
 				<-release
+				ended = true
 				return 7, nil
-			}, func(got int, _ error) { late = got })
+			})
 			if !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
 			}
 			close(release)
 			tasks.Wait()
-			if late != 7 {
-				t.Errorf("late got %d", late)
+			if !ended {
+				t.Error("it was not waited for")
 			}
 		})
 	}
@@ -66,6 +67,6 @@ func TestTheOperationsContextOutlivesTheCallersAndHasItsValues(t *testing.T) {
 			t.Errorf("the context has %v and %v", ctx.Err(), ctx.Value(key{}))
 		}
 		return 0, nil
-	}, nil)
+	})
 	tasks.Wait()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,19 +25,21 @@ type Measured struct {
 
 // Rows measures how many rows of large transactions are invalidated in a second, from their commit on, and what a row costs the servers.
 func (m *Measured) Rows(b *testing.B) {
-	var took, database, redis time.Duration
+	var took, database, redis, feed time.Duration
 	for n := 0; b.Loop(); n++ {
 		m.exec(b, "INSERT INTO products SELECT n, 'a', '"+strconv.Itoa(n)+"' FROM "+m.Dialect.series(rowsAtOnce-1)+" WHERE true "+m.Dialect.Upsert)
-		began, db, rdb := time.Now(), m.Database.Processor(), m.redis(b) // the database sends a transaction when it has committed
+		began, db, rdb, own := time.Now(), m.Database.Processor(), m.redis(b), processor() // the database sends a transaction when it has committed
 		if err := m.Feed.CatchUp(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 		took, database, redis = took+time.Since(began), database+m.Database.Processor()-db, redis+m.redis(b)-rdb
+		feed += processor() - own
 	}
 	rows := float64(b.N) * rowsAtOnce
 	b.ReportMetric(rows/took.Seconds(), "rows/s")
 	b.ReportMetric(micros(database)/rows, "database-µs/row")
 	b.ReportMetric(micros(redis)/rows, "redis-µs/row")
+	b.ReportMetric(micros(feed)/rows, "feed-µs/row")
 }
 
 // Commits measures how long a row stays old after its commit, one at a time.
@@ -78,6 +81,15 @@ func (m *Measured) redis(b *testing.B) (used time.Duration) {
 		used += time.Duration(seconds * float64(time.Second))
 	}
 	return used
+}
+
+// processor is the time of processors that this process has used.
+func processor() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

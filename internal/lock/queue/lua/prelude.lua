@@ -36,6 +36,7 @@ local fence, longest = tonumber(fields[1] or 0), tonumber(fields[2] or 0)
 local kept, grace = tonumber(fields[6] or 0), tonumber(fields[7] or longest_grace)
 local queued -- somebody waits
 local left = false -- somebody has left the queue in this run
+local ttls = {} -- in ms, by key, which settle sets
 
 local function whole(n) return string.format('%.0f', n) end
 
@@ -45,12 +46,12 @@ local function although_full()
   redis.call('HDEL', lock, '')
 end
 
--- Gives a key a TTL that ends no sooner than what the key is about. No key may be left without one; a new key has none.
+-- Has settle give a key a TTL that ends no sooner than what the key is about. No key may be left without one; a new key has none.
 local function keep(key, new)
-  local least, left = memory + longest, new and -1 or redis.call('PTTL', key)
+  local least, left = memory + longest, ttls[key] or (new and -1 or redis.call('PTTL', key))
   if left < least then
     left = 2 * least
-    redis.call('PEXPIRE', key, whole(left))
+    ttls[key] = left
   end
   if key == lock and kept < now + least then
     kept = now + left
@@ -63,6 +64,18 @@ local function keep_lock()
   if kept < now + memory + longest then
     keep(lock)
   end
+end
+
+-- Ends a script, whether all went well or not. PEXPIRE is the last command on a key: if the clock is set back by more while a script
+-- runs, Redis 7.0 takes the key for expired until the script ends, and what follows would find it empty, and leave it without a TTL.
+local function settle(well, reply)
+  for key, ttl in pairs(ttls) do
+    redis.call('PEXPIRE', key, whole(ttl))
+  end
+  if not well then
+    error(reply, 0)
+  end
+  return reply
 end
 
 -- Returns the deadline of a lease that begins now.

@@ -1,5 +1,5 @@
-// Package servername says which server answers, as far as the user may know.
-package servername
+// Package serverinfo asks a server what it is, as far as the user may know.
+package serverinfo
 
 import (
 	"context"
@@ -67,11 +67,7 @@ var products = []string{"valkey", "redict", "dragonfly", "keydb", "kvrocks", "ga
 
 // OfInfo reads INFO.
 func OfInfo(info string) Name {
-	is := make(map[string]string)
-	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		is[name] = value
-	}
+	is := parse(info)
 	n := Name{Product: "redis", Version: is["redis_version"]}
 	for _, product := range products {
 		if version := is[product+"_version"]; version != "" {
@@ -87,6 +83,16 @@ func OfInfo(info string) Name {
 		return Name{Why: "INFO has no version"}
 	}
 	return n
+}
+
+// parse reads the lines of INFO.
+func parse(info string) map[string]string {
+	is := make(map[string]string)
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		is[name] = value
+	}
+	return is
 }
 
 // ofHello reads the reply to HELLO, which is a list or, with RESP3, a map.
