@@ -73,6 +73,9 @@ func openGuarded(rdb *redis.Client, p plan, name string, load load) (store, erro
 	if p.together {
 		kind.Batch, kind.LoadMany = rows, load.many
 	}
+	if p.replace {
+		kind.Replace = time.Minute
+	}
 	if p.patient {
 		kind.TTL, kind.StaleFor, kind.Patience = shortTTL, time.Hour, longestLoad/2
 	}

@@ -33,6 +33,8 @@ const (
 type Result struct {
 	Wrong   []string // promises that were broken
 	Journal string   // what happened when, and the hash of all messages
+
+	Replaced uint64 // values
 }
 
 // plan is what a seed fixes for the whole run.
@@ -47,6 +49,7 @@ type plan struct {
 	narrow    bool          // one load at a time: MaxLoads
 	late      bool          // calls load beside a Redis that is soon too slow for them: HedgeAfter
 	slow      bool          // workers pause for so long that what a tier has outlives MaxLag
+	replace   bool          // what is invalidated is loaded before, and replaced: CacheConfig.Replace
 	maxLag    time.Duration // of local tiers
 
 	pause      time.Duration // of a worker between two operations, and about of those who make things go wrong, at most
@@ -71,6 +74,7 @@ func planOf(seed uint64) (plan, *rand.Rand) {
 	if p.slow = p.local && random.IntN(2) == 0; p.slow {
 		p.pause, p.operations = 2*maxLag, 2*operations
 	}
+	p.replace = rand.New(rand.NewPCG(seed, 6)).IntN(2) == 0
 	return p, random
 }
 
@@ -96,14 +100,14 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 		p, random := planOf(seed)
 		w := &world{plan: p, truth: newTruth(rows), redis: miniredis.NewMiniRedis(), record: newRecord()}
 		w.redis.ClockTTL(true)
-		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t, narrow %t, late %t, slow %t",
-			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow, p.narrow, p.late, p.slow)
+		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t, narrow %t, late %t, slow %t, replace %t",
+			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow, p.narrow, p.late, p.slow, p.replace)
 		for i := range p.instances {
 			w.add(t, i, random.Uint64(), open)
 		}
 		w.play(random)
 		w.closing(t)
-		r = Result{w.truth.wrong, w.truth.journal.String() + w.record.String()}
+		r = Result{w.truth.wrong, w.truth.journal.String() + w.record.String(), w.replaced}
 	})
 	return r
 }
@@ -115,6 +119,7 @@ type world struct {
 	redis     *miniredis.Miniredis
 	instances []*instance
 	loads     sync.Mutex
+	replaced  uint64
 }
 
 func (w *world) add(t *testing.T, i int, seed uint64, open open) {
@@ -177,6 +182,9 @@ func (w *world) play(random *rand.Rand) {
 func (w *world) closing(t *testing.T) {
 	t.Helper()
 	for _, in := range w.instances {
+		if g, is := in.store.(*guarded); is {
+			w.replaced += g.guard.Stats().Replaced
+		}
 		began := time.Now()
 		if err := in.close(); err != nil {
 			t.Error(err)
