@@ -25,7 +25,7 @@ func countedGuard(t testing.TB, rdb cacheguard.Redis, cfg cacheguard.Config) *ca
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	if err := g.SelfCheck(t.Context()); err != nil { // the subscription stands
+	if err := g.SelfCheck(redistest.Patiently(t)); err != nil { // the subscription stands
 		t.Fatal(err)
 	}
 	return g

@@ -36,7 +36,7 @@ func TestTheUserOfTheDocumentationCanBePasted(t *testing.T) {
 	admin := server.Client(t)
 	expect.ErrorIs(t, admin.Do(t.Context(), args...).Err(), nil)
 	rdb := server.Client(t, redistest.User("service", "PASSWORD"))
-	expect.ErrorIs(t, newGuard(t, rdb, Config{Prefix: "shop"}).SelfCheck(t.Context()), nil)
+	expect.ErrorIs(t, newGuard(t, rdb, Config{Prefix: "shop"}).SelfCheck(redistest.Patiently(t)), nil)
 	for _, command := range []string{"config get maxmemory", "client list", "info", "command", "script flush", "keys *", "acl whoami"} {
 		args = nil
 		for _, word := range strings.Fields(command) {

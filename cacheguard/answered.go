@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ask retrieves the value of a Get or a Fetch, and tells who wants to know: the task, package admin, OnGet and, at times, Verify.
+// ask retrieves the value of a Get or a Fetch, and reports the answer: to its task, package admin, OnGet and, at times, Verify.
 //
 // Complete adds to the spec what costs an allocation, and is needed only if the local tier has no answer; nil: nothing lacks.
 func ask[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V], complete func()) (v V, how Outcome, err error) {

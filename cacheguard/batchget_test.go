@@ -83,7 +83,7 @@ func (r *rack) calls() []int {
 // farFleet is an instance whose Redis is 400 ms away, so Gets that begin within that time miss together, also where the machine stands still for 300.
 func farFleet(t *testing.T, cfg Config) *fleet {
 	t.Helper()
-	cfg.RedisTimeout = 20 * time.Second
+	cfg.RedisTimeout = bearing
 	far := redistest.StartFar(t, shared.Addr(), 400*time.Millisecond)
 	return newFleetOn(t, shared.Client(t), cfg, far.Client(t)).listening()
 }

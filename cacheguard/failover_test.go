@@ -60,7 +60,9 @@ type deployment struct {
 
 func underSentinel(t *testing.T) deployment {
 	s, f := redistest.StartSentinel(t), newFence()
-	fenced := func(tb testing.TB) client { return s.FailoverClient(tb, func(o *redis.FailoverOptions) { o.Dialer = f.dial }) }
+	fenced := func(tb testing.TB) client {
+		return s.FailoverClient(tb, func(o *redis.FailoverOptions) { o.Dialer = f.dial })
+	}
 	return deployment{s.Primary(), s.Replica(), fenced, s.Forbear, f}
 }
 

@@ -322,7 +322,7 @@ func TestThePermitOfAProcessThatDiesIsFreeWhenItsLeaseEnds(t *testing.T) {
 // The instance has all permits, so it would not ask for another one as long as it counts this one.
 func TestALoadThatHasLostItsPermitHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{FleetLoads: 1, LeaseTTL: brisk}).listening()
+	f := newFleet(t, standalone(t), 1, Config{FleetLoads: 1, LeaseTTL: 3 * brisk}).listening()
 	db := newSource("v")
 	busy := async(f.guards[0], "busy", db.load)
 	<-db.begun

@@ -14,7 +14,7 @@ import (
 // held is a fleet with a proxy that holds up the first instance's requests for leases.
 func held(t *testing.T) (f *fleet, rule *redistest.Rule) {
 	t.Helper()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 20 * time.Second})
+	f, proxy := broken(t, shared, Config{RedisTimeout: bearing})
 	f.listening()
 	return f, proxy.On(steps["acquire"], redistest.Hold)
 }

@@ -52,14 +52,17 @@ func (s *loadSpec[V]) isCheaper(g *Guard, key string) bool {
 	return s.policy.kind.cost.Worth(time.Now(), g.breakerOf(key).Expected(g.cfg.RedisTimeout))
 }
 
+// loadsBeside reports whether calls load beside a Redis that is late.
+func (g *Guard) loadsBeside() bool { return g.cfg.HedgeAfter != off && !g.cfg.FailClosed }
+
 // isSlow reports whether calls for the key may load first.
 func (g *Guard) isSlow(key string) bool {
-	return g.slowParts.Load() > 0 && g.breakerOf(key).IsSlow()
+	return g.slowParts.Load() > 0 && g.loadsBeside() && g.breakerOf(key).IsSlow()
 }
 
 // mayHedge reports whether calls with the spec may load beside Redis.
 func (s *loadSpec[V]) mayHedge(ctx context.Context, g *Guard, key string) bool {
-	if s.spare || s.unlimited || s.loader == nil && s.loadMany == nil && s.loadEach == nil || g.cfg.HedgeAfter == off || g.cfg.FailClosed {
+	if s.spare || s.unlimited || s.loader == nil && s.loadMany == nil && s.loadEach == nil || !g.loadsBeside() {
 		return false
 	}
 	return s.isCheaper(g, key) && !scopeOf(ctx, g).isTransactions()

@@ -49,7 +49,7 @@ func TestAFillThatArrivesLateStoresNothingOverNewerData(t *testing.T) {
 
 func TestAReadThatWasSentBeforeAnInvalidateIsNotForThoseWhoAskedAfterIt(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 10 * time.Second})
+	f, proxy := broken(t, shared, Config{RedisTimeout: bearing})
 	mustGet(t, f.guards[1], "k", returns("old"))
 	rule := proxy.On(steps["get"], redistest.HoldReply).Times(1)
 	before := async(f.guards[0], "k", returns("unused"))
@@ -92,7 +92,7 @@ func TestACopyOfAcquireThatArrivesLateDoesNotReviveALoadThatWasInvalidated(t *te
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())
 	slow := proxy.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second })
-	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: 10 * time.Second, LeaseTTL: time.Minute}, slow, shared.Client(t))
+	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: bearing, LeaseTTL: time.Minute}, slow, shared.Client(t))
 	warm(t, f)
 	rule := proxy.On(steps["acquire"], redistest.Hold).Times(1)
 	db := newSource("old")

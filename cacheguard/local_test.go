@@ -91,7 +91,7 @@ func TestInvalidateReachesEveryTier(t *testing.T) {
 func TestGetDoesNotRefillTheTierWithWhatWasInvalidatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())
-	f := newFleetOn(t, shared.Client(t), Config{Local: withLocal.Local, RedisTimeout: 20 * time.Second}, proxy.Client(t), shared.Client(t)).listening()
+	f := newFleetOn(t, shared.Client(t), Config{Local: withLocal.Local, RedisTimeout: bearing}, proxy.Client(t), shared.Client(t)).listening()
 	mustGet(t, f.guards[1], "k", returns("old"))
 	held := proxy.On(func(args []string) bool { return reading(args) && slices.Contains(args, f.value("k")) }, redistest.HoldReply).Times(1)
 	early := async(f.guards[0], "k", unwanted[string](t))
@@ -108,7 +108,7 @@ func TestGetDoesNotRefillTheTierWithWhatWasInvalidatedMeanwhile(t *testing.T) {
 // heard returns when guard i has taken in all that was published so far.
 func (f *fleet) heard(i int) {
 	f.t.Helper()
-	if err := f.guards[i].SelfCheck(context.Background()); err != nil {
+	if err := f.guards[i].SelfCheck(redistest.Patiently(f.t)); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -205,7 +205,7 @@ func TestLocalCopiesOfEntriesOfAGuardWithoutATierLiveNoLongerEither(t *testing.T
 func TestOneReadsItsOwnWritesThroughTheTier(t *testing.T) {
 	t.Parallel()
 	cfg := withLocal
-	cfg.RedisTimeout = 10 * time.Second // the readers leave the machine little
+	cfg.RedisTimeout = bearing
 	f := newFleet(t, standalone(t), 2, cfg).listening()
 	var version atomic.Int64
 	load := func(context.Context) (int64, error) { return version.Load(), nil }
@@ -258,7 +258,7 @@ func TestTheTierKeepsNothingByAnEpochThatWasReadForAnotherKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.StartProxy(t, shared.Addr())
-			f := newFleetOn(t, shared.Client(t), Config{Local: withLocal.Local, RedisTimeout: 20 * time.Second}, proxy.Client(t), shared.Client(t)).listening()
+			f := newFleetOn(t, shared.Client(t), Config{Local: withLocal.Local, RedisTimeout: bearing}, proxy.Client(t), shared.Client(t)).listening()
 			mustGet(t, f.guards[0], "known", tagged("old", "t"))
 			mustGet(t, f.guards[1], "unknown", tagged("old", "t"))
 			held := proxy.On(func(args []string) bool {

@@ -31,8 +31,8 @@ type held interface {
 type take func(ctx context.Context, name string) (held, error)
 
 const (
-	ttl     = 3 * time.Second
-	bearing = 20 * time.Second // a machine whose tests share two processors may stall
+	ttl     = 10 * time.Second // a machine whose tests share two processors may stand still for half of it
+	bearing = redistest.Patience
 )
 
 // kinds open a locker on clients, of which only a Quorum uses more than one.

@@ -53,7 +53,7 @@ func TestWhatIsPendingIsNotServed(t *testing.T) {
 // What GetMany reads while an invalidation is pending is old, even if that has been sent by the time of the reply.
 func TestWhatWasReadWhileItWasPendingIsNotServed(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 10 * time.Second})
+	f, proxy := broken(t, shared, Config{RedisTimeout: bearing})
 	mustGet(t, f.guards[0], "k", returns("old"))
 	refused := proxy.On(scriptOf("invalidate"), redistest.ReplyError("READONLY for a while"))
 	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {

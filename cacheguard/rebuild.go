@@ -13,12 +13,8 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/redis/breaker"
-	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/redis/wake"
 )
-
-// readFirst is how far away Redis is at most if a load reads before it asks for its lease.
-const readFirst = time.Millisecond
 
 // rebuild is a flight that gets the value of a key through the lease: from another instance that loads, or with a load of
 // its own.
@@ -190,93 +186,6 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	return answer{value: value, outcome: how, before: before, origin: r.origin}, true
 }
 
-// await waits until the holder is done, or may be dead. Not done: ask again. A value that is stored later may answer any call that began before
-// the tick before the request.
-func (r *rebuild) await(
-	ctx context.Context, waiter *wake.Waiter, got protocol.Acquired, polls int, before uint64,
-) (a answer, done bool) {
-	limit := wake.Patience(got.Left, got.Registered, polls)
-	if !r.patience.IsZero() {
-		limit = min(limit, time.Until(r.patience))
-	}
-	if due := r.due(); due > 0 && polls == 0 {
-		limit = min(limit, due)
-	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case msg := <-waiter.C:
-		return r.wakeUp(ctx, msg, got.Generation, before)
-	case <-timer.C:
-		if r.impatient() {
-			return r.loadAlone(ctx), true
-		}
-		return answer{}, false
-	case <-r.breaker.Opened():
-		return r.unreachable(ctx, breaker.ErrOpen), true // the message would not come either
-	case <-ctx.Done():
-		return abandoned(ctx), true
-	}
-}
-
-// due is after how long the message should have come, by what loads of the kind take: then it is late, or they take longer today. 0: nobody knows,
-// or wants to.
-func (r *rebuild) due() time.Duration {
-	took := r.load.policy.kind.cost.Average()
-	if late := r.guard.lateAfter(r.breaker); took > 0 && late > 0 && r.guard.cfg.HedgeAfter != off {
-		return 2*took + late
-	}
-	return 0
-}
-
-// impatient reports whether WaitTimeout is over.
-func (r *rebuild) impatient() bool { return !r.patience.IsZero() && !time.Now().Before(r.patience) }
-
-// wakeUp does what a message says. A message is about the end of one generation of the lease. If the flight registered in
-// another one, the message proves nothing, and the flight asks again.
-func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation string, before uint64) (answer, bool) {
-	what, rest, ok := protocol.ParsePush(msg.Body, generation)
-	if msg.AskAgain || !ok {
-		return answer{}, false
-	}
-	switch what {
-	case protocol.PushedValue:
-		return r.use(ctx, []byte(rest), Shared, before)
-	case protocol.PushedFailure:
-		return answer{err: r.load.policy.loadError(r.load.key, rest), outcome: Shared, origin: r.origin}, true
-	case protocol.PushedUnstored:
-		return r.loadAlone(ctx), true
-	case protocol.PushedAskAgain:
-		r.askedAgain++
-	}
-	return answer{}, false
-}
-
-// beginWait begins the task of waiting for another instance, unless that has begun.
-func (r *rebuild) beginWait(ctx context.Context, got protocol.Acquired) {
-	hooks := &r.guard.cfg.Hooks
-	if hooks.Begin == nil && hooks.Origin == nil {
-		return
-	}
-	r.origin = got.Origin()
-	if r.endWait == nil {
-		_, r.endWait = hooks.begin(ctx, TaskWait, r.load.key)
-	}
-}
-
-// finishWait ends that task, if there is one: with the answer, or because the flight loads by itself (nil).
-func (r *rebuild) finishWait(a *answer) {
-	if r.endWait == nil {
-		return
-	}
-	end := End{Origin: r.origin}
-	if a != nil {
-		end.Outcome, end.Err = a.outcome, a.err
-	}
-	r.endWait(end)
-	r.endWait = nil
-}
-
 // unreachable answers when Redis could not be asked for the lease. The reply may be all that was lost.
 func (r *rebuild) unreachable(ctx context.Context, err error) answer {
 	r.finishWait(nil)
@@ -289,94 +198,6 @@ func (r *rebuild) unreachable(ctx context.Context, err error) answer {
 		return r.guard.loadDirectly(ctx, r.load, Bypassed)
 	}
 	return r.guard.loadBypassed(ctx, r.load, r.publish)
-}
-
-// request is what the rebuild asks for: the lease only if it has a slot.
-func (r *rebuild) request() protocol.Request {
-	return protocol.Request{Token: r.token, Take: !r.slot.IsNone(), Unfit: r.unfit, Aged: r.aged}
-}
-
-// acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. If a flight may not take
-// the lease, it first asks whether there is anything at all: in a process at its limit there mostly is not, and the question
-// costs Redis a third of the script.
-func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protocol.Acquired, error) {
-	g, valueKey := r.guard, r.load.valueKey
-	if r.load.batch != nil {
-		done, err := r.load.batch.takeScriptSlot(ctx)
-		if err != nil {
-			return protocol.Acquired{}, err
-		}
-		defer done()
-	}
-	if !request.Take && request.Unfit == nil && g.plain {
-		cmd, err := g.link.Do(ctx, valueKey, &send.Call{Script: g.keys.Exists(valueKey), Rank: send.Ordinary, Waiters: r.waiters})
-		if err != nil || cmd.Val() == int64(0) {
-			return protocol.Acquired{Status: protocol.Free}, err
-		}
-	}
-	if r.waited && request.Take && request.Unfit == nil {
-		if raw := r.stored(ctx); len(raw) > 0 {
-			return protocol.Acquired{Status: protocol.HasValue, Value: raw}, nil
-		}
-	}
-	rank := send.Ordinary
-	if r.slot.IsOwn() {
-		rank = send.HoldsSlot
-	}
-	if request.Take {
-		r.prepareLoad(ctx)
-	}
-	asked := g.cfg.clock.Now()
-	cmd, err := g.link.Do(ctx, valueKey, &send.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate, Waiters: r.waiters})
-	if err != nil {
-		return protocol.Acquired{}, err
-	}
-	got, err := protocol.ParseAcquired(cmd)
-	if r.waited && err == nil {
-		g.storedMeanwhile.Found(got.Status == protocol.HasValue)
-	}
-	if !got.FreshAt.IsZero() {
-		g.serverClocks.Note(r.load.key, got.FreshAt, asked)
-	}
-	return got, err
-}
-
-// stored reads what another instance may have stored while this one waited for its slot, with the epochs that judge it. In a cold start of a
-// fleet that is most keys, and a read costs Redis a tenth of the script. Where Redis is far, or nobody else loads, the script asks at once.
-func (r *rebuild) stored(ctx context.Context) []byte {
-	g, valueKey := r.guard, r.load.valueKey
-	if g.storedMeanwhile.Expected() || g.link.Shortest(valueKey) > readFirst {
-		return nil
-	}
-	epochs := r.load.reading(g)
-	read, err := g.link.Get(ctx, valueKey, epochs.Keys()...)
-	if err != nil || read.Err != nil {
-		return nil // the script will say why
-	}
-	epochs.Take(read)
-	r.epochs = &epochs
-	if read.Raw != nil {
-		g.storedMeanwhile.Found(true)
-	}
-	return read.Raw
-}
-
-// asked returns epochs that were asked for in this attempt, after its tick: they judge a value that others loaded.
-func (r *rebuild) asked(ctx context.Context) *epoch.Reading {
-	if r.epochs == nil {
-		epochs := r.load.reading(r.guard)
-		epochs.Ask(ctx)
-		r.epochs = &epochs
-	}
-	return r.epochs
-}
-
-// prepareLoad begins to ask for the epochs under which the load is made. Those of the call that began the flight serve, unless a value is replaced.
-func (r *rebuild) prepareLoad(ctx context.Context) {
-	if r.under = r.load.epochs; r.epochs != nil || r.under == nil || r.load.anew != nil {
-		r.under = r.asked(ctx) // also to see whether what is replaced is still valid
-	}
-	r.under.Prepare(ctx)
 }
 
 func (r *rebuild) returnSlot() {
@@ -398,28 +219,4 @@ func (r *rebuild) identify(ctx context.Context) {
 	if origin := r.guard.cfg.Hooks.origin(ctx); origin != "" {
 		r.token = protocol.NewToken(origin)
 	}
-}
-
-// recall gives back a lease that may have been granted without a reply.
-func (r *rebuild) recall(err error) {
-	if !errors.Is(err, breaker.ErrOpen) {
-		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
-	}
-}
-
-// tooLate gives back a lease that may have been granted after its flight stopped waiting for the reply.
-func (r *rebuild) tooLate(reply send.Reply, err error) {
-	if err == nil {
-		got, unclear := protocol.ParseAcquired(reply.Cmd)
-		if unclear == nil && got.Status != protocol.Granted {
-			return
-		}
-	}
-	_ = r.guard.life.Try(r.giveUp) // stop: RedisTimeout. If the Guard is closed, the lease expires.
-}
-
-// giveUp releases the lease, also when the flight's context has ended.
-func (r *rebuild) giveUp() {
-	// If this fails too, the lease expires.
-	_, _ = r.guard.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: r.guard.keys.Release(r.load.valueKey, r.token), Rank: send.EndsWork})
 }

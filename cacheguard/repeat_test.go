@@ -40,7 +40,7 @@ func TestANoticeThatIsLostOnAClustersBusIsMissedWithinSeconds(t *testing.T) {
 		}
 	}
 	rdb := c.Client(t)
-	cfg := Config{TTL: time.Hour, Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}, RedisTimeout: 10 * time.Second}
+	cfg := Config{TTL: time.Hour, Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}, RedisTimeout: bearing}
 	f := newFleetOn(t, rdb, cfg, rdb)
 	f.guards = append(f.guards, newGuard(t, c.Client(t), Config{Prefix: f.guards[0].cfg.Prefix, RedisTimeout: cfg.RedisTimeout}))
 	f.listening()

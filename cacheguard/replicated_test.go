@@ -22,7 +22,7 @@ func newReplicated(t *testing.T) *replicated {
 	t.Helper()
 	r := &replicated{primary: redistest.Start(t)}
 	r.replica = redistest.StartReplica(t, r.primary)
-	r.fleet = newFleetOn(t, r.primary.Client(t), Config{Replicas: 1, RedisTimeout: 20 * time.Second},
+	r.fleet = newFleetOn(t, r.primary.Client(t), Config{Replicas: 1, RedisTimeout: bearing},
 		r.primary.Client(t, redistest.AsksAgain), r.primary.Client(t, redistest.AsksAgain)) // WAIT ends after half of its time
 	r.events.quiet = true
 	return r
@@ -110,8 +110,8 @@ func TestAnUpdateThatNoReplicaHearsOfDoesNotWrite(t *testing.T) {
 func TestSelfCheckFindsThatThereIsNoReplica(t *testing.T) {
 	t.Parallel()
 	alone := redistest.Start(t).Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second })
-	g := newGuard(t, alone, Config{Replicas: 1, RedisTimeout: 20 * time.Second})
-	expect.ErrorIs(t, g.SelfCheck(t.Context()), ErrNotReplicated)
+	g := newGuard(t, alone, Config{Replicas: 1, RedisTimeout: bearing})
+	expect.ErrorIs(t, g.SelfCheck(redistest.Patiently(t)), ErrNotReplicated)
 	r := newReplicated(t)
-	expect.ErrorIs(t, r.guards[0].SelfCheck(t.Context()), nil)
+	expect.ErrorIs(t, r.guards[0].SelfCheck(redistest.Patiently(t)), nil)
 }

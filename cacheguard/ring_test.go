@@ -77,7 +77,7 @@ func TestOnARingWhatOneShardDoesWorksAndAWriteNeedsAnotherLock(t *testing.T) {
 	defer func() { _ = locks.Close() }() // always nil
 	for _, cfg := range []Config{{UpdateAnyway: true}, {WriteLock: locks}} {
 		f := newFleet(t, a, 1, cfg)
-		expect.Equal(t, "SelfCheck", f.guards[0].SelfCheck(t.Context()), nil)
+		expect.Equal(t, "SelfCheck", f.guards[0].SelfCheck(redistest.Patiently(t)), nil)
 		db := newRow("old")
 		c := rows(t, f, db)[0]
 		for name, write := range map[string]func() error{

@@ -58,12 +58,12 @@ func TestSelfCheckNamesTheStepThatFails(t *testing.T) {
 			t.Parallel()
 			f, proxy := broken(t, shared, withLocal)
 			rule := proxy.On(c.at, redistest.ReplyError("ERR out of order"))
-			err := f.guards[0].SelfCheck(t.Context())
+			err := f.guards[0].SelfCheck(redistest.Patiently(t))
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "out of order") {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			rule.Remove()
-			expect.Equal(t, "afterwards", f.guards[0].SelfCheck(t.Context()), nil)
+			expect.Equal(t, "afterwards", f.guards[0].SelfCheck(redistest.Patiently(t)), nil)
 		})
 	}
 }
@@ -95,7 +95,7 @@ func TestSelfCheckSeesThatAScriptDidNotDoItsWork(t *testing.T) {
 				}
 				return false
 			}, redistest.CutBefore)
-			if err := f.guards[0].SelfCheck(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := f.guards[0].SelfCheck(redistest.Patiently(t)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})

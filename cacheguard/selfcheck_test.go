@@ -21,7 +21,7 @@ func TestSelfCheckSucceedsOnOtherKindsOfRedis(t *testing.T) {
 	for name, build := range map[string]func(*testing.T) arena{"sentinel": onSentinel, "miniredis": onMiniredis} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expect.Equal(t, "SelfCheck", newFleet(t, build(t), 1, Config{}).guards[0].SelfCheck(t.Context()), nil)
+			expect.Equal(t, "SelfCheck", newFleet(t, build(t), 1, Config{}).guards[0].SelfCheck(redistest.Patiently(t)), nil)
 		})
 	}
 }
@@ -30,7 +30,7 @@ func TestSelfCheckSucceedsWhereEverythingWorks(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []Config{{}, withLocal} {
 		f := newFleet(t, standalone(t), 1, cfg)
-		ctx := context.Background()
+		ctx := redistest.Patiently(t)
 		for range 2 {
 			expect.Equal(t, "SelfCheck", f.guards[0].SelfCheck(ctx), nil)
 		}
@@ -57,7 +57,7 @@ func serviceAs(t *testing.T, server *redistest.Server, changes ...string) *Guard
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	ctx := t.Context()
+	ctx := redistest.Patiently(t)
 	a, b := serviceAs(t, server), serviceAs(t, server)
 	expect.Equal(t, "SelfCheck", a.SelfCheck(ctx), nil)
 	expect.Equal(t, "SelfCheck", b.SelfCheck(ctx), nil)
@@ -125,7 +125,7 @@ func TestSelfCheckNamesWhatIsRefused(t *testing.T) {
 	} {
 		t.Run(changes, func(t *testing.T) {
 			t.Parallel()
-			err := serviceAs(t, server, strings.Fields(changes)...).SelfCheck(t.Context())
+			err := serviceAs(t, server, strings.Fields(changes)...).SelfCheck(redistest.Patiently(t))
 			if want == "" {
 				expect.Equal(t, "SelfCheck", err, nil)
 			} else if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "NOPERM") {
@@ -155,7 +155,7 @@ func TestSelfCheckSaysWhyRedisCannotBeUsedInsteadOfWaiting(t *testing.T) {
 			t.Parallel()
 			rdb := redis.NewClient(&c.options)
 			t.Cleanup(func() { _ = rdb.Close() })
-			err := newGuard(t, rdb, Config{}).SelfCheck(t.Context())
+			err := newGuard(t, rdb, Config{}).SelfCheck(redistest.Patiently(t))
 			if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v, want word of %q", err, c.want)
 			}
@@ -211,7 +211,7 @@ func TestAUserWithTheDocumentedRightsCanUseACluster(t *testing.T) {
 	cfg := withLocal
 	cfg.Prefix = "shop"
 	g := newGuard(t, cluster.Client(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "service", "secret" }), cfg)
-	expect.Equal(t, "SelfCheck", g.SelfCheck(t.Context()), nil)
+	expect.Equal(t, "SelfCheck", g.SelfCheck(redistest.Patiently(t)), nil)
 	for _, key := range []string{"a", "b", "c", "d", "e"} { // on all nodes
 		if _, how, err := get(t.Context(), g, key, returns("1")); how != Loaded || err != nil {
 			t.Errorf("%s: %s, %v", key, how, err)

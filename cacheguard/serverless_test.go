@@ -31,7 +31,7 @@ func TestServerlessWaitersAreWoken(t *testing.T) {
 func TestServerlessSelfCheck(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, onServerless(t), 1, Config{})
-	expect.Equal(t, "error", f.guards[0].SelfCheck(t.Context()), nil)
+	expect.Equal(t, "error", f.guards[0].SelfCheck(redistest.Patiently(t)), nil)
 }
 
 // Nothing vouches for a notice that is published by the process: the echo's script is refused.
@@ -65,7 +65,7 @@ func TestServerlessTierWithoutMaxLagHearsOfInvalidations(t *testing.T) {
 func TestServerlessReplicasAreAnError(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, onServerless(t), 1, Config{Replicas: 1})
-	for name, err := range map[string]error{"Invalidate": f.guards[0].Invalidate(t.Context(), "k"), "SelfCheck": f.guards[0].SelfCheck(t.Context())} {
+	for name, err := range map[string]error{"Invalidate": f.guards[0].Invalidate(t.Context(), "k"), "SelfCheck": f.guards[0].SelfCheck(redistest.Patiently(t))} {
 		if err == nil || !strings.Contains(err.Error(), "unknown command") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -9,7 +9,7 @@ import (
 // SelfCheck checks whether the Store can do its work. Call it when a service starts. It checks that Redis can be reached,
 // that its user may run each command (docs/redis.md lists them) on keys that begin with the Prefix, that a value can be
 // written, read and deleted, and that Redis evicts no keys (maxmemory-policy noeviction, if the user may run INFO). It takes
-// at most until ctx ends, or 10 seconds. The error names what was refused.
+// at most until ctx ends, or 10 seconds if ctx has no deadline. The error names what was refused.
 func (s *Store) SelfCheck(ctx context.Context) error {
 	key := acl.Name()
 	if err := s.begin(ctx, "check", key); err != nil {

@@ -11,7 +11,7 @@ import (
 
 func shopOn(t *testing.T, rdb *redis.Client) *Store {
 	t.Helper()
-	s, err := New(rdb, Config{Prefix: "shop"})
+	s, err := New(rdb, Config{Prefix: "shop", RedisTimeout: redistest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, acl.CAS.ACL("shop")...))))
-	if err := s.SelfCheck(t.Context()); err != nil {
+	if err := s.SelfCheck(redistest.Patiently(t)); err != nil {
 		t.Error(err)
 	}
 	if n, err := Update(t.Context(), s, "k", func(n int, _ bool) (int, error) { return n + 1, nil }); n != 1 || err != nil {

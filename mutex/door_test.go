@@ -9,7 +9,7 @@ import (
 )
 
 // atDoor is patient with Redis: a busy machine must not end a wait.
-var atDoor = Config{Fair: true, RedisTimeout: 10 * time.Second}
+var atDoor = Config{Fair: true, RedisTimeout: redisTimeout}
 
 // crowdOf asks n times in the first process, and returns the attempts in their order: some are queued in Redis, the others wait at the
 // door.

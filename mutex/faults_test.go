@@ -68,7 +68,7 @@ func TestALockThatIsGrantedTooLateIsGivenBack(t *testing.T) {
 
 func TestARequestThatRedisGetsAfterItWasGivenUpIsUndone(t *testing.T) {
 	t.Parallel()
-	f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: 10 * time.Second})
+	f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: redisTimeout})
 	held := p.On(lockCommand, redistest.Hold)
 	ctx, cancel := context.WithCancel(t.Context())
 	a := f.ask(ctx, 0, "k")

@@ -35,7 +35,7 @@ func (f *fleet) awaitDoor(name string, n int) {
 
 func TestAWriterAtTheDoorGoesBeforeOneOfAnotherProcessThatCameLater(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: 10 * time.Second}).listening()
+	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: redisTimeout}).listening()
 	l := must(t, f.lockers[0], (*Locker).Lock, "k")
 	crowd := crowdOf(t, f, 3*rw.WritersWidth)
 	redistest.Later()
@@ -59,7 +59,7 @@ func TestAWriterAtTheDoorGoesBeforeOneOfAnotherProcessThatCameLater(t *testing.T
 // every reader is when a writer leaves.
 func TestReadersGoBetweenTheWritersOfADoor(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: 10 * time.Second}).listening()
+	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: redisTimeout}).listening()
 	l := must(t, f.lockers[0], (*Locker).Lock, "k")
 	crowd := crowdOf(t, f, 2*rw.WritersWidth)
 	for i, w := range crowd {
@@ -79,7 +79,7 @@ func TestReadersGoBetweenTheWritersOfADoor(t *testing.T) {
 func TestWritersThatLeaveTheDoorCostNoRequest(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: 10 * time.Second}).listening()
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: redisTimeout}).listening()
 	l := must(t, f.lockers[0], (*Locker).Lock, "k")
 	crowd := crowdOf(t, f, 100)
 	before := s.Commands()
@@ -102,7 +102,7 @@ func TestWritersThatLeaveTheDoorCostNoRequest(t *testing.T) {
 func TestWhenAllWritersInsideLeaveThoseAtTheDoorComeNext(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{RedisTimeout: 10 * time.Second}).listening()
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{RedisTimeout: redisTimeout}).listening()
 	l := must(t, f.lockers[0], (*Locker).Lock, "k")
 	crowd := crowdOf(t, f, 2*rw.WritersWidth)
 	redistest.Later()
@@ -128,7 +128,7 @@ func TestWhenAllWritersInsideLeaveThoseAtTheDoorComeNext(t *testing.T) {
 
 func TestAThousandWritersGiveUpForNothing(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: 10 * time.Second}).listening()
+	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: redisTimeout}).listening()
 	l := must(t, f.lockers[0], (*Locker).Lock, "k")
 	var crowd []*waiter
 	for range 1000 {
@@ -153,7 +153,7 @@ func TestAThousandWritersGiveUpForNothing(t *testing.T) {
 func TestAThousandReadersThatLeaveSoonCostRedisLittle(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: 10 * time.Second}).listening()
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: redisTimeout}).listening()
 	l := must(t, f.lockers[0], (*Locker).Lock, "k")
 	first := wait(t, f.lockers[0], (*Locker).RLock, "k") // it is patient
 	f.awaitWaiting("k", 0, 1)
@@ -188,7 +188,7 @@ func TestAThousandReadersThatLeaveSoonCostRedisLittle(t *testing.T) {
 
 func TestCloseEndsTheWaitOfWritersAtTheDoor(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: 10 * time.Second}).listening()
+	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: redisTimeout}).listening()
 	l := must(t, f.lockers[1], (*Locker).Lock, "k")
 	crowd := crowdOf(t, f, 2*rw.WritersWidth)
 	if err := f.lockers[0].Close(); err != nil {

@@ -11,7 +11,8 @@ import (
 // SelfCheck checks whether the Counter can do its work. Call it when a service starts. It checks that Redis can be reached,
 // that its user may run each command (docs/redis.md lists them) on keys that begin with the Prefix, that units can be
 // created, taken and added, and that Redis evicts no keys (maxmemory-policy noeviction, if the user may run INFO). It takes
-// at most until ctx ends, or 10 seconds, and the counter that it makes expires by then. The error names what was refused.
+// at most until ctx ends, or 10 seconds if ctx has no deadline. The counter that it makes expires. The error names what was
+// refused.
 func (c *Counter) SelfCheck(ctx context.Context) error {
 	name := acl.Name()
 	if err := c.begin(ctx, "check", name, 0, 0); err != nil {

@@ -11,7 +11,7 @@ import (
 
 func shopOn(t *testing.T, rdb *redis.Client) *Locker {
 	t.Helper()
-	k, err := New(rdb, Config{Prefix: "shop", Permits: 1})
+	k, err := New(rdb, Config{Prefix: "shop", Permits: 1, RedisTimeout: redistest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	k := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, acl.Semaphore.ACL("shop")...))))
-	if err := k.SelfCheck(t.Context()); err != nil {
+	if err := k.SelfCheck(redistest.Patiently(t)); err != nil {
 		t.Error(err)
 	}
 	l := take(t, k)

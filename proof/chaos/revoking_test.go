@@ -213,7 +213,7 @@ func (r *revoking) change(rows []int, invalidate func(ctx context.Context, rows 
 	r.returned(rows, versions, invalidate(context.Background(), rows))
 }
 
-// written is a change of one row that the library is told of before.
+// written is a change of one row that somebody announces to the library first.
 func (r *revoking) written(change func(ctx context.Context, row int, write func()) error) {
 	row, versions := rand.N(revocable), []int64{0}
 	err := change(context.Background(), row, func() { versions[0] = r.ledger.rows[row].Add(1) })

@@ -40,7 +40,7 @@ type Checks struct {
 
 // Run makes all checks, and says which server answers, if that is known. If the Guard is closed meanwhile, the error is the cause of that.
 func (c *Checks) Run(ctx context.Context) (server string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, acl.Patience)
+	ctx, cancel := acl.Patiently(ctx)
 	defer cancel()
 	err = c.run(ctx)
 	found := c.server(ctx)

@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cacheguard/go/internal/redis/serverinfo"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -17,6 +19,22 @@ import (
 var shared *redistest.Server
 
 func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+func TestACheckIsAsPatientAsItsContext(t *testing.T) {
+	t.Parallel()
+	far, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for name, c := range map[string]struct {
+		ctx         context.Context
+		least, most time.Duration
+	}{"no deadline": {t.Context(), 0, Patience}, "a deadline": {far, time.Hour / 2, time.Hour}} {
+		ctx, cancel := Patiently(c.ctx)
+		defer cancel()
+		if left := left(ctx); left <= c.least || left > c.most {
+			t.Errorf("%s: %v", name, left)
+		}
+	}
+}
 
 func TestTheCommandsOfAllScriptsAreListed(t *testing.T) {
 	t.Parallel()
@@ -91,7 +109,7 @@ func TestOneLineOfTheDocumentationAddsTheFeedOfMariaDB(t *testing.T) {
 	line, _, _ = strings.Cut(line, "\n")
 	rdb := shared.Client(t, shared.As(t, append(Guard.ACL("shop"), append(strings.Fields(line), "~cacheguard:cdc:*")...)...))
 	var tasks sync.WaitGroup
-	if err := Mutex.SelfCheck(t.Context(), &tasks, rdb, "cacheguard:cdc:lock"); err != nil {
+	if err := Mutex.SelfCheck(redistest.Patiently(t), &tasks, rdb, "cacheguard:cdc:lock"); err != nil {
 		t.Error(err)
 	}
 	tasks.Wait()
@@ -118,7 +136,7 @@ func TestOneLineOfTheDocumentationAddsTheOtherPackages(t *testing.T) {
 	user := shared.As(t, append(Guard.ACL("shop"), more...)...)
 	for _, s := range All() {
 		var tasks sync.WaitGroup
-		if err := s.SelfCheck(t.Context(), &tasks, shared.Client(t, user), "shop"); err != nil {
+		if err := s.SelfCheck(redistest.Patiently(t), &tasks, shared.Client(t, user), "shop"); err != nil {
 			t.Error(err)
 		}
 		tasks.Wait()
@@ -131,11 +149,11 @@ func checkAs(t *testing.T, s Set, prefix string, changes ...string) error {
 	rdb := shared.Client(t, shared.As(t, append(s.ACL("shop"), changes...)...))
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
-	if err := s.Check(t.Context(), &tasks, rdb, prefix); err != nil {
+	if err := s.Check(redistest.Patiently(t), &tasks, rdb, prefix); err != nil {
 		return err
 	}
 	for _, channel := range s.Channels {
-		if err := CheckChannel(t.Context(), &tasks, rdb, prefix+strings.ReplaceAll(channel, "*", "1")); err != nil {
+		if err := CheckChannel(redistest.Patiently(t), &tasks, rdb, prefix+strings.ReplaceAll(channel, "*", "1")); err != nil {
 			return err
 		}
 	}

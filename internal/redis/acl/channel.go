@@ -11,13 +11,13 @@ import (
 
 // CheckChannel subscribes to the channel with a connection of its own, and publishes an empty message to it.
 func CheckChannel(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, channel string) error {
-	return lifecycle.Within(ctx, tasks, Patience, func(ctx context.Context) error { return tryChannel(ctx, rdb, channel) })
+	return lifecycle.Within(ctx, tasks, left(ctx), func(ctx context.Context) error { return tryChannel(ctx, rdb, channel) })
 }
 
 func tryChannel(ctx context.Context, rdb script.Processor, channel string) error {
 	sub := goredis.Subscribe(ctx, rdb, channel)
 	defer sub.Close()
-	if _, err := sub.Receive(ctx, Patience); err != nil {
+	if _, err := sub.Receive(ctx, left(ctx)); err != nil {
 		return refusedOn("SUBSCRIBE", channel, err)
 	}
 	if err := send(ctx, rdb, "PUBLISH", channel, ""); err != nil {

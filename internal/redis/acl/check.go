@@ -18,6 +18,19 @@ import (
 // Patience bounds a check whose context has no deadline.
 const Patience = 10 * time.Second
 
+// Patiently bounds ctx by Patience unless it has a deadline.
+func Patiently(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, left(ctx))
+}
+
+// left is for how long a check may go on.
+func left(ctx context.Context) time.Duration {
+	if end, bounded := ctx.Deadline(); bounded {
+		return time.Until(end)
+	}
+	return Patience
+}
+
 // Name names a key, lock or counter that nobody else knows, to try things on.
 func Name() string { return "self-check:" + rand.Text() }
 
@@ -26,11 +39,11 @@ func Name() string { return "self-check:" + rand.Text() }
 func (s Set) SelfCheck(
 	ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, prefix string, tries ...func(context.Context) error,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := Patiently(ctx)
 	defer cancel()
 	err := s.Check(ctx, tasks, rdb, prefix)
 	evicts := func(ctx context.Context) error {
-		return lifecycle.Within(ctx, tasks, Patience, func(ctx context.Context) error { return serverinfo.Evicts(ctx, rdb) })
+		return lifecycle.Within(ctx, tasks, left(ctx), func(ctx context.Context) error { return serverinfo.Evicts(ctx, rdb) })
 	}
 	for _, try := range append(tries, evicts) {
 		if err == nil {
@@ -47,7 +60,7 @@ func (s Set) SelfCheck(
 // Redis cannot be used at all it says why as soon as the client does: neither the client's retries nor a time-out of the
 // caller's stand between.
 func (s Set) Check(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, prefix string) error {
-	return lifecycle.Within(ctx, tasks, Patience, func(ctx context.Context) error { return s.try(ctx, rdb, keys.Tagged(prefix, Name())) })
+	return lifecycle.Within(ctx, tasks, left(ctx), func(ctx context.Context) error { return s.try(ctx, rdb, keys.Tagged(prefix, Name())) })
 }
 
 func (s Set) try(ctx context.Context, rdb script.Processor, key string) error {

@@ -38,6 +38,13 @@ func Await(tb testing.TB, what string, cond func() bool) {
 	}
 }
 
+// Patiently is the context of the test, with a deadline for what has less patience without.
+func Patiently(tb testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
 // AwaitNoLease returns when no load of a Guard with the prefix is under way or being stored.
 func AwaitNoLease(tb testing.TB, rdb *redis.Client, prefix string) {
 	tb.Helper()

@@ -23,22 +23,22 @@ func SelfCheck[C Checked](t *testing.T, acl []string, another string, closed err
 		t.Parallel()
 		server := Start(t)
 		c := open(t, server.Client(t, server.As(t, append(slices.Clip(acl), "-evalsha", "-"+another)...)))
-		if err := c.SelfCheck(t.Context()); err == nil || !strings.Contains(err.Error(), "EVALSHA") {
+		if err := c.SelfCheck(Patiently(t)); err == nil || !strings.Contains(err.Error(), "EVALSHA") {
 			t.Error(err)
 		}
 	})
 	t.Run("warns of a Redis that evicts", func(t *testing.T) {
 		t.Parallel()
 		server := Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru")
-		if err := open(t, server.Client(t)).SelfCheck(t.Context()); err == nil || !strings.Contains(err.Error(), "volatile-lru") {
+		if err := open(t, server.Client(t)).SelfCheck(Patiently(t)); err == nil || !strings.Contains(err.Error(), "volatile-lru") {
 			t.Error(err)
 		}
 	})
 	t.Run("says that it was closed", func(t *testing.T) {
 		t.Parallel()
 		c := open(t, Start(t).Client(t))
-		_ = c.Close()                                       // always nil
-		if err := c.SelfCheck(t.Context()); err != closed { //nolint:errorlint // this very error
+		_ = c.Close()                                        // always nil
+		if err := c.SelfCheck(Patiently(t)); err != closed { //nolint:errorlint // this very error
 			t.Error(err)
 		}
 	})

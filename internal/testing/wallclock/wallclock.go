@@ -21,7 +21,7 @@ const attempts = 1000
 // Offset is by how much a process's clocks differ from the machine's, in whole seconds.
 type Offset struct {
 	Ahead time.Duration // of the real time
-	Slept time.Duration // the monotonic clock lags behind by that: it was suspended for so long
+	Slept time.Duration // the monotonic clock lags behind by that: the time that it was suspended
 }
 
 // Set sets the clocks of processes. stop stops the processes, and goOn lets them go on. Children that they fork later have

@@ -1,0 +1,127 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/send"
+)
+
+// readFirst is how far away Redis is at most if a load reads before it asks for its lease.
+const readFirst = time.Millisecond
+
+// request is what the rebuild asks for: the lease only if it has a slot.
+func (r *rebuild) request() protocol.Request {
+	return protocol.Request{Token: r.token, Take: !r.slot.IsNone(), Unfit: r.unfit, Aged: r.aged}
+}
+
+// acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. If a flight may not take
+// the lease, it first asks whether there is anything at all: in a process at its limit there mostly is not, and the question
+// costs Redis a third of the script.
+func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protocol.Acquired, error) {
+	g, valueKey := r.guard, r.load.valueKey
+	if r.load.batch != nil {
+		done, err := r.load.batch.takeScriptSlot(ctx)
+		if err != nil {
+			return protocol.Acquired{}, err
+		}
+		defer done()
+	}
+	if !request.Take && request.Unfit == nil && g.plain {
+		cmd, err := g.link.Do(ctx, valueKey, &send.Call{Script: g.keys.Exists(valueKey), Rank: send.Ordinary, Waiters: r.waiters})
+		if err != nil || cmd.Val() == int64(0) {
+			return protocol.Acquired{Status: protocol.Free}, err
+		}
+	}
+	if r.waited && request.Take && request.Unfit == nil {
+		if raw := r.stored(ctx); len(raw) > 0 {
+			return protocol.Acquired{Status: protocol.HasValue, Value: raw}, nil
+		}
+	}
+	rank := send.Ordinary
+	if r.slot.IsOwn() {
+		rank = send.HoldsSlot
+	}
+	if request.Take {
+		r.prepareLoad(ctx)
+	}
+	asked := g.cfg.clock.Now()
+	cmd, err := g.link.Do(ctx, valueKey, &send.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate, Waiters: r.waiters})
+	if err != nil {
+		return protocol.Acquired{}, err
+	}
+	got, err := protocol.ParseAcquired(cmd)
+	if r.waited && err == nil {
+		g.storedMeanwhile.Found(got.Status == protocol.HasValue)
+	}
+	if !got.FreshAt.IsZero() {
+		g.serverClocks.Note(r.load.key, got.FreshAt, asked)
+	}
+	return got, err
+}
+
+// stored reads what another instance may have stored while this one waited for its slot, with the epochs that judge it. In a cold start of a
+// fleet that is most keys, and a read costs Redis a tenth of the script. Where Redis is far, or nobody else loads, the script asks at once.
+func (r *rebuild) stored(ctx context.Context) []byte {
+	g, valueKey := r.guard, r.load.valueKey
+	if g.storedMeanwhile.Expected() || g.link.Shortest(valueKey) > readFirst {
+		return nil
+	}
+	epochs := r.load.reading(g)
+	read, err := g.link.Get(ctx, valueKey, epochs.Keys()...)
+	if err != nil || read.Err != nil {
+		return nil // the script will say why
+	}
+	epochs.Take(read)
+	r.epochs = &epochs
+	if read.Raw != nil {
+		g.storedMeanwhile.Found(true)
+	}
+	return read.Raw
+}
+
+// asked returns epochs that were asked for in this attempt, after its tick: they judge a value that others loaded.
+func (r *rebuild) asked(ctx context.Context) *epoch.Reading {
+	if r.epochs == nil {
+		epochs := r.load.reading(r.guard)
+		epochs.Ask(ctx)
+		r.epochs = &epochs
+	}
+	return r.epochs
+}
+
+// prepareLoad begins to ask for the epochs under which the load is made. Those of the call that began the flight serve, unless a value is replaced.
+func (r *rebuild) prepareLoad(ctx context.Context) {
+	if r.under = r.load.epochs; r.epochs != nil || r.under == nil || r.load.anew != nil {
+		r.under = r.asked(ctx) // also to see whether what is replaced is still valid
+	}
+	r.under.Prepare(ctx)
+}
+
+// recall gives back a lease that may have been granted without a reply.
+func (r *rebuild) recall(err error) {
+	if !errors.Is(err, breaker.ErrOpen) {
+		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
+	}
+}
+
+// tooLate gives back a lease that may have been granted after its flight stopped waiting for the reply.
+func (r *rebuild) tooLate(reply send.Reply, err error) {
+	if err == nil {
+		got, unclear := protocol.ParseAcquired(reply.Cmd)
+		if unclear == nil && got.Status != protocol.Granted {
+			return
+		}
+	}
+	_ = r.guard.life.Try(r.giveUp) // stop: RedisTimeout. If the Guard is closed, the lease expires.
+}
+
+// giveUp releases the lease, also when the flight's context has ended.
+func (r *rebuild) giveUp() {
+	// If this fails too, the lease expires.
+	_, _ = r.guard.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: r.guard.keys.Release(r.load.valueKey, r.token), Rank: send.EndsWork})
+}

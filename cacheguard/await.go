@@ -1,0 +1,97 @@
+package cacheguard
+
+import (
+	"context"
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/wake"
+)
+
+// await waits until the holder is done, or may be dead. Not done: ask again. A value that is stored later may answer any call that began before
+// the tick before the request.
+func (r *rebuild) await(
+	ctx context.Context, waiter *wake.Waiter, got protocol.Acquired, polls int, before uint64,
+) (a answer, done bool) {
+	limit := wake.Patience(got.Left, got.Registered, polls)
+	if !r.patience.IsZero() {
+		limit = min(limit, time.Until(r.patience))
+	}
+	if due := r.due(); due > 0 && polls == 0 {
+		limit = min(limit, due)
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case msg := <-waiter.C:
+		return r.wakeUp(ctx, msg, got.Generation, before)
+	case <-timer.C:
+		if r.impatient() {
+			return r.loadAlone(ctx), true
+		}
+		return answer{}, false
+	case <-r.breaker.Opened():
+		return r.unreachable(ctx, breaker.ErrOpen), true // the message would not come either
+	case <-ctx.Done():
+		return abandoned(ctx), true
+	}
+}
+
+// due is after how long the message should have come, by what loads of the kind take: then it is late, or they take longer today. 0: nobody knows,
+// or wants to.
+func (r *rebuild) due() time.Duration {
+	took := r.load.policy.kind.cost.Average()
+	if late := r.guard.lateAfter(r.breaker); took > 0 && late > 0 && r.guard.cfg.HedgeAfter != off {
+		return 2*took + late
+	}
+	return 0
+}
+
+// impatient reports whether WaitTimeout is over.
+func (r *rebuild) impatient() bool { return !r.patience.IsZero() && !time.Now().Before(r.patience) }
+
+// wakeUp does what a message says. A message is about the end of one generation of the lease. If the flight registered in
+// another one, the message proves nothing, and the flight asks again.
+func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation string, before uint64) (answer, bool) {
+	what, rest, ok := protocol.ParsePush(msg.Body, generation)
+	if msg.AskAgain || !ok {
+		return answer{}, false
+	}
+	switch what {
+	case protocol.PushedValue:
+		return r.use(ctx, []byte(rest), Shared, before)
+	case protocol.PushedFailure:
+		return answer{err: r.load.policy.loadError(r.load.key, rest), outcome: Shared, origin: r.origin}, true
+	case protocol.PushedUnstored:
+		return r.loadAlone(ctx), true
+	case protocol.PushedAskAgain:
+		r.askedAgain++
+	}
+	return answer{}, false
+}
+
+// beginWait begins the task of waiting for another instance, unless that has begun.
+func (r *rebuild) beginWait(ctx context.Context, got protocol.Acquired) {
+	hooks := &r.guard.cfg.Hooks
+	if hooks.Begin == nil && hooks.Origin == nil {
+		return
+	}
+	r.origin = got.Origin()
+	if r.endWait == nil {
+		_, r.endWait = hooks.begin(ctx, TaskWait, r.load.key)
+	}
+}
+
+// finishWait ends that task, if there is one: with the answer, or because the flight loads by itself (nil).
+func (r *rebuild) finishWait(a *answer) {
+	if r.endWait == nil {
+		return
+	}
+	end := End{Origin: r.origin}
+	if a != nil {
+		end.Outcome, end.Err = a.outcome, a.err
+	}
+	r.endWait(end)
+	r.endWait = nil
+}
