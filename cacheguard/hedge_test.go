@@ -291,6 +291,11 @@ func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
 	expect.Equal(t, "without Redis", mustGet(t, g, "k", costly("loaded")), "loaded")
 	scripts := proxy.On(redistest.Command("evalsha"), redistest.Hold) // a permit of FleetLoads is at hand as long as it is used
 	for began := time.Now(); time.Since(began) < 3*time.Second; {
+		redistest.Await(t, "the last load has given its slot back", func() bool {
+			s := g.loaders.limits.AtHand(limit.Need{Spare: true})
+			g.loaders.limits.Free(s)
+			return !s.IsNone()
+		})
 		expect.Equal(t, "without Redis, later", mustGet(t, g, "k", costly("loaded")), "loaded")
 	}
 	scripts.Remove()

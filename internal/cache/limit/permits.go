@@ -88,15 +88,18 @@ func (f *Fleet) tidyLocked() {
 	time.AfterFunc(idle, func() { f.Background(f.tidy) }) // owner: the Fleet; stop: RedisTimeout. Close gives back what there is then
 }
 
-// tidy keeps those that were used if asking for others would take long, and nobody waits for them.
+// tidy keeps those that were used if asking for others would take long. If others may wait for them, one goes each time.
 func (f *Fleet) tidy() {
-	keeps := f.Breaker.IsSlow() && f.hasSpare()
+	slow := f.Breaker.IsSlow()
 	f.mu.Lock()
 	rest := len(f.hand)
-	if keeps {
-		rest = min(rest, f.unused)
+	if slow {
+		rest = f.unused
 	}
 	f.mu.Unlock()
+	if slow && rest == 0 && !f.hasSpare() {
+		rest = 1
+	}
 	for ; rest > 0 && f.local.TryAcquire(); rest-- {
 		if p := f.pop(); p != nil && p.lease != nil {
 			f.giveBack(p)
