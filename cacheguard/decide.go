@@ -78,7 +78,7 @@ func (q *query[V]) decide(r *wanted[V], redisErr error) decision[V] {
 	d := decision[V]{action: decide(seenAs), found: answer, aged: s.judge == nil && got.aged()}
 	switch d.action {
 	case doRefresh:
-		if s.judge == nil && got.state == stale && !s.isPatient(g) {
+		if s.judge == nil && got.state == stale && !s.isPatient() {
 			g.onStale(r.key, got.entry)
 		}
 	case doBypass:

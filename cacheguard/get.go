@@ -140,7 +140,7 @@ func (q *query[V]) act(ctx context.Context, r *wanted[V], storing <-chan struct{
 	switch {
 	case r.action == doServe:
 		v, how, err = r.found.result()
-	case r.action == doRefresh && r.how == Stale && q.spec.isPatient(q.guard):
+	case r.action == doRefresh && r.how == Stale && q.spec.isPatient():
 		v, how, err = q.awaitFresh(ctx, q.replacing(ctx, r, nil), r.result, r.read.Raw)
 	case r.action == doRefresh:
 		if !q.spec.cacheOnly {

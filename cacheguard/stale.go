@@ -64,7 +64,7 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 }
 
 // isPatient reports whether the call waits for a fresh value before it takes a stale one. A GetMany does not.
-func (s *loadSpec[V]) isPatient(g *Guard) bool {
+func (s *loadSpec[V]) isPatient() bool {
 	return s.loader != nil && !s.spare && s.policy.patience > 0
 }
 
