@@ -119,7 +119,7 @@ func TestAnEpochOutlastsNoIntentOnItsTag(t *testing.T) {
 
 func TestAnIntentThatIsEvictedStandsAgain(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour, LeaseTTL: bearing})
+	f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour, LeaseTTL: 20 * time.Second})
 	g := f.guards[0]
 	in := mustIntend(t, g, Changes{Keys: []string{"k"}, Tags: []string{"shoes"}})
 	of := []string{f.intents("k"), g.cfg.Prefix + ":{0}:epoch:until:t:shoes", g.cfg.Prefix + ":{0}:epoch:until:tags"}
