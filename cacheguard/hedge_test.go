@@ -239,7 +239,7 @@ func TestNothingIsLoadedBesideRedis(t *testing.T) {
 
 func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {
 	t.Parallel()
-	f, proxy := keptWaiting(t, Config{HedgeAfter: soon, TTL: 50 * time.Millisecond, StaleFor: time.Hour, Local: LocalConfig{MaxEntries: 10}})
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon, TTL: 50 * time.Millisecond, StaleFor: time.Hour, Local: LocalConfig{MaxEntries: 10, TTL: time.Hour}})
 	f.listening()
 	mustGet(t, f.guards[1], "k", returns("stored"))
 	redistest.Await(t, "the tier has it", func() bool {
