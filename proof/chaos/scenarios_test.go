@@ -47,8 +47,7 @@ func TestPromisesHoldBesideFailovers(t *testing.T) {
 
 // A Get that began more than MaxLag after an invalidation had returned, or had been made by one who died then, has nothing older from a tier.
 // From Redis it has nothing older at all.
-func TestNoTierAnswersWithWhatWasInvalidatedLongerAgoThanMaxLag(t *testing.T) {
-	t.Parallel()
+func TestNoTierAnswersWithWhatWasInvalidatedLongerAgoThanMaxLag(t *testing.T) { // alone: its processes need their echoes within MaxLag
 	for name, run := range map[string]func(t *testing.T){
 		"one server": func(t *testing.T) {
 			onRoads(t).rage(killReader, stopReader, suspendReader, killInvalidator, loseNotices, cutSubscriptions, hangSubscriptions, slowSubscriptions,
@@ -62,16 +61,12 @@ func TestNoTierAnswersWithWhatWasInvalidatedLongerAgoThanMaxLag(t *testing.T) {
 		},
 		"cluster": func(t *testing.T) { onBus(t).rage(cutBus, stopReader, cutBus, killReader, cutBus) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			run(t)
-		})
+		t.Run(name, run)
 	}
 }
 
 // Echoes of a process that are published without a script vouch for notices that never come.
-func TestPlainEchoesAreFoundWhereScriptsMayNotPublish(t *testing.T) {
-	t.Parallel()
+func TestPlainEchoesAreFoundWhereScriptsMayNotPublish(t *testing.T) { // alone, too
 	r := onRoads(t, "REFUSING=mistaken")
 	r.mistaken = true
 	r.rage(slices.Repeat([]trouble{killInvalidator}, 20)...)
