@@ -321,16 +321,16 @@ func TestStaleValuesAreRefreshedFromASlowRedisWhereNothingIsLoadedBesideIt(t *te
 			f := newFleet(t, standalone(t), 1, cfg).knowClock()
 			g := f.guards[0]
 			f.makeStale("k", "old")
-			part, new := g.breakers.Breaker(0), ""
+			part, got := g.breakers.Breaker(0), ""
 			redistest.Await(t, "it is slow, and the value new", func() bool {
 				for range 100 {
 					part.Took(time.Minute)
 				}
 				slow := g.Stats().SlowParts == 1
 				if slow {
-					new = mustGet(t, g, "k", returns("new"))
+					got = mustGet(t, g, "k", returns("new"))
 				}
-				return slow && new == "new"
+				return slow && got == "new"
 			})
 		})
 	}

@@ -14,8 +14,8 @@ func TestAlarmRingsAtTheEarliestOfItsTimesAndLaterOnesLeaveItAsItIs(t *testing.T
 		began := time.Now()
 		var rung []time.Duration
 		a := NewAlarm(func() { rung = append(rung, time.Since(began)) })
-		for _, hours := range []time.Duration{3, 1, 1, 2, 5} {
-			a.Set(began.Add(hours * time.Hour))
+		for _, after := range []time.Duration{3 * time.Hour, time.Hour, time.Hour, 2 * time.Hour, 5 * time.Hour} {
+			a.Set(began.Add(after))
 		}
 		expect.Equal(t, "set to", a.at, began.Add(time.Hour))
 		time.Sleep(10 * time.Hour)
