@@ -197,8 +197,8 @@ func (g *Guard) readFailed(valueKey string, err error) {
 	}
 	begun := g.life.Try(func() { // stop: RedisTimeout
 		defer g.dropping.Store(false)
-		_, _ = lifecycle.Bounded(context.Background(), g.life, g.cfg.RedisTimeout, func(ctx context.Context) (any, error) {
-			return script.RunAll(ctx, g.rdb, []*script.Call{g.keys.DropLarge(valueKey, g.cfg.packing().Largest())})[0].Result()
+		_ = lifecycle.Within(context.Background(), g.life, g.cfg.RedisTimeout, func(ctx context.Context) error {
+			return script.RunAll(ctx, g.rdb, []*script.Call{g.keys.DropLarge(valueKey, g.cfg.packing().Largest())})[0].Err()
 		}) // the next read that fails tries again
 	})
 	if !begun {

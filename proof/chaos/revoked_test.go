@@ -134,13 +134,13 @@ func (r *revocation) rage(all ...trouble) {
 	})
 	began, reported := time.Now(), time.Now()
 	goesOn := func() bool {
-		return time.Since(began) < lasting() || r.lacks() && time.Since(began) < redistest.Patience
+		if r.lacks() {
+			return time.Since(began) < max(lasting(), redistest.Patience)
+		}
+		return !r.mistaken && time.Since(began) < lasting()
 	}
 	for n := 0; !r.Failed() && (n < len(all) || goesOn()); n++ {
 		r.suffer(all[n%len(all)])
-		if r.mistaken && sum(r.ledger.wrong[:]) > 0 {
-			break
-		}
 		if time.Since(reported) > round {
 			reported = time.Now()
 			r.report()

@@ -69,7 +69,7 @@ func TestNoTierAnswersWithWhatWasInvalidatedLongerAgoThanMaxLag(t *testing.T) { 
 func TestPlainEchoesAreFoundWhereScriptsMayNotPublish(t *testing.T) { // alone, too
 	r := onRoads(t, "REFUSING=mistaken")
 	r.mistaken = true
-	r.rage(slices.Repeat([]trouble{killInvalidator}, 20)...)
+	r.rage(killInvalidator)
 }
 
 // Each promise is broken by a cache made by hand, or the other tests prove nothing.

@@ -24,8 +24,8 @@ func (s *Switch) Fleet(ctx context.Context, d time.Duration) error {
 		args = []any{"del", s.FleetKey()}
 	}
 	asked := time.Now()
-	_, err := lifecycle.Bounded(context.WithoutCancel(ctx), s.Life, s.Timeout, func(ctx context.Context) (any, error) {
-		return nil, script.Send(ctx, s.Redis, args...).Err()
+	err := lifecycle.Within(context.WithoutCancel(ctx), s.Life, s.Timeout, func(ctx context.Context) error {
+		return script.Send(ctx, s.Redis, args...).Err()
 	})
 	if err == nil {
 		s.Learn(asked, d)

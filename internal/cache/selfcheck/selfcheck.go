@@ -125,8 +125,8 @@ func (c *Checks) publishing(ctx context.Context) error {
 	if !c.Echoes {
 		return nil // each process publishes by itself what is refused
 	}
-	_, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, c.Inbox.Question(c.Keys.ValueKey(acl.Name())).Run(ctx, c.Redis).Err()
+	err := lifecycle.Within(ctx, c.Life, c.Timeout, func(ctx context.Context) error {
+		return c.Inbox.Question(c.Keys.ValueKey(acl.Name())).Run(ctx, c.Redis).Err()
 	})
 	if _, refused := script.Answer(err); refused {
 		return fmt.Errorf("the local tier is not used unless Local.MaxLag is -1, as scripts may not PUBLISH on this server: %w", err)
@@ -135,10 +135,9 @@ func (c *Checks) publishing(ctx context.Context) error {
 }
 
 func (c *Checks) publish(ctx context.Context, frame string) error {
-	_, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, script.Send(ctx, c.Redis, "publish", c.Inbox.Address(), frame).Err()
+	return lifecycle.Within(ctx, c.Life, c.Timeout, func(ctx context.Context) error {
+		return script.Send(ctx, c.Redis, "publish", c.Inbox.Address(), frame).Err()
 	})
-	return err
 }
 
 // generation is any one, where a script is to return one.

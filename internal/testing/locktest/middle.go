@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -85,4 +86,42 @@ func (m *Middle) Lasting(keys []string) bool {
 		}
 	}
 	return true
+}
+
+// Step is a call of a lock's in whose middle the clock is set back.
+type Step struct {
+	Name  string
+	Call  func(queue.Calls) script.Call
+	First bool // nobody has asked before, so the keys get their first TTLs
+}
+
+// KeepsWhatItHas checks that no step loses the hash of the lock, its fence included. at makes the calls of a lock whose scripts are edited, and
+// ask the call by which somebody holds it. A script that sets its TTLs at once is found wrong in the first step.
+func (m *Middle) KeepsWhatItHas(at func(base string, edit func(source string) string) queue.Calls, ask func(queue.Calls) script.Call, steps []Step) {
+	m.t.Helper()
+	unedited := func(source string) string { return source }
+	for _, step := range steps {
+		for _, before := range []string{"local now, micros =", "local function whole"} { // before it asks for the time, and after that
+			for _, mistake := range []string{"", "redis.call('PEXPIRE', key, whole(left))"} {
+				m.SetClock(0)
+				base := "{" + step.Name + ", " + before + mistake + "}"
+				held := at(base, unedited)
+				if !step.First {
+					call := ask(held)
+					expect.ErrorIs(m.t, call.Run(m.t.Context(), m.Redis).Err(), nil)
+				}
+				field := func(name string) string { return m.Redis.HGet(m.t.Context(), held.Keys[0], name).Val() }
+				fence := field("fence")
+				m.Run(step.Call(at(base, func(source string) string {
+					return Pausing(strings.Replace(source, "ttls[key] = left\n", "ttls[key] = left "+mistake+"\n", 1), before)
+				})))
+				kept := m.Lasting(held.Keys) && field("fence") >= fence && field("longest") != ""
+				if mistake == "" {
+					expect.Equal(m.t, base+" is kept", kept, true)
+				} else if step.First {
+					expect.Equal(m.t, "the mistake is found: "+base, kept, false)
+				}
+			}
+		}
+	}
 }
