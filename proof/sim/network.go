@@ -37,16 +37,21 @@ func newNetwork(w *world, random *rand.Rand) *network {
 
 var errCut = errors.New("sim: the network is cut")
 
-// Dial is for redis.Options.
+// Dial is for redis.Options. It asks Redis before it takes the mutex: Redis may be sending a message just now, and waits until carry, which
+// needs the mutex, has read it.
 func (n *network) Dial(context.Context, string, string) (net.Conn, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.cut || n.ended {
+	if n.isCut() {
 		return nil, errCut
 	}
 	server, err := n.redis.Dial()
 	if err != nil {
 		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cut || n.ended {
+		_ = server.Close() // always nil
+		return nil, errCut
 	}
 	client, near := net.Pipe()
 	w := &wire{net: n, near: near, server: server}
@@ -55,6 +60,12 @@ func (n *network) Dial(context.Context, string, string) (net.Conn, error) {
 	go w.carry(near, server, false)
 	go w.carry(server, near, true)
 	return client, nil
+}
+
+func (n *network) isCut() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cut || n.ended
 }
 
 // arrival is when a message that is sent now arrives; lost: it does not, and its connection ends.

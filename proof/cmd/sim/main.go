@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"runtime/pprof"
 	"runtime/debug"
 	"sync/atomic"
 	"testing"
@@ -95,6 +96,7 @@ func patiently(t *testing.T, out io.Writer, seed uint64) sim.Result {
 	t.Helper()
 	stands := time.AfterFunc(patience, func() { // owner: the call, which stops it
 		_, _ = fmt.Fprintf(out, "seed %d stands still, by what somebody does while holding a mutex\n", seed) // to the terminal
+		_ = pprof.Lookup("goroutine").WriteTo(out, 2)                                                        // who holds it
 		os.Exit(2)                                                                                           // nobody can end a bubble that stands still
 	})
 	defer stands.Stop()
