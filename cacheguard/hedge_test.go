@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -369,11 +370,39 @@ func TestTimeoutFollowsWhereNothingIsLoadedBesideRedis(t *testing.T) {
 			defer rule.Remove()
 			_, how, err := get(t.Context(), g, "k", returns("loaded"))
 			expect.Equal(t, "outcome", how, Bypassed)
-			expect.Equal(t, "Redis was given up", part.Recent() < bearing, true)
-			expect.Equal(t, "hedged", g.Stats().Hedged, 0)
 			if err != nil {
 				t.Error(err)
 			}
+			many, err := GetMany(t.Context(), g, []string{"a", "b"}, func(_ context.Context, keys []string) (map[string]string, error) {
+				expect.Equal(t, "keys of a load", len(keys), 2)
+				return map[string]string{"a": "of a", "b": "of b"}, nil
+			})
+			if err != nil || len(many) != 2 {
+				t.Error(many, err)
+			}
+			rule.Remove()
+			doesNotAwaitATag(t, proxy, g)
+			expect.Equal(t, "Redis was given up", part.Recent() < bearing, true)
+			expect.Equal(t, "hedged", g.Stats().Hedged, 0)
 		})
 	}
+}
+
+// doesNotAwaitATag has a GetMany ask for the epoch of a tag that the Guard did not know of.
+func doesNotAwaitATag(t *testing.T, proxy *redistest.Proxy, g *Guard) {
+	t.Helper()
+	mustGet(t, newGuard(t, shared.Client(t), Config{Prefix: t.Name()}), "k", tagged("stored", "rare"))
+	rule := proxy.On(func(args []string) bool {
+		return reading(args) && strings.HasSuffix(args[len(args)-1], "rare")
+	}, redistest.HoldReply)
+	defer rule.Remove()
+	redistest.Await(t, "the epoch was asked for", func() bool { // on a busy machine the first read may take too long, too
+		got, err := GetMany(t.Context(), g, []string{"k"}, func(context.Context, []string) (map[string]string, error) {
+			return map[string]string{"k": "loaded"}, nil
+		})
+		if err != nil || got["k"] != "loaded" {
+			t.Error(got, err)
+		}
+		return rule.Count() > 0
+	})
 }
