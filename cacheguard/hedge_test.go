@@ -270,7 +270,9 @@ func TestSlowPartIsLoadedFirstUntilItIsQuickAgain(t *testing.T) {
 }
 
 func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
-	f, proxy := keptWaiting(t, Config{HedgeAfter: time.Hour, FleetLoads: fleetLoads})
+	cfg, text := logged()
+	cfg.HedgeAfter, cfg.FleetLoads = time.Hour, fleetLoads
+	f, proxy := keptWaiting(t, cfg)
 	g := f.guards[0]
 	costly := func(v string) func(context.Context) (string, error) {
 		return func(context.Context) (string, error) {
@@ -288,6 +290,7 @@ func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
 		all.Wait()
 		return g.Stats().SlowParts == 1
 	})
+	redistest.Await(t, "the log says so", func() bool { return strings.Contains(text(), `calls="load first"`) })
 	rule := proxy.On(reading, redistest.HoldReply)
 	expect.Equal(t, "without Redis", mustGet(t, g, "k", costly("loaded")), "loaded")
 	scripts := proxy.On(redistest.Command("evalsha"), redistest.Hold) // a permit of FleetLoads is at hand as long as it is used
@@ -318,7 +321,8 @@ func TestStaleValuesAreRefreshedFromASlowRedisWhereNothingIsLoadedBesideIt(t *te
 	for name, cfg := range map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {FailClosed: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg.TTL, cfg.StaleFor, cfg.Jitter = brief.TTL, time.Hour, -1
+			noted, text := logged()
+			cfg.TTL, cfg.StaleFor, cfg.Jitter, cfg.Logger = brief.TTL, time.Hour, -1, noted.Logger
 			f := newFleet(t, standalone(t), 1, cfg).knowClock()
 			g := f.guards[0]
 			f.makeStale("k", "old")
@@ -333,6 +337,7 @@ func TestStaleValuesAreRefreshedFromASlowRedisWhereNothingIsLoadedBesideIt(t *te
 				}
 				return slow && got == "new"
 			})
+			redistest.Await(t, "the log says so", func() bool { return strings.Contains(text(), `calls="wait for it"`) })
 		})
 	}
 }
