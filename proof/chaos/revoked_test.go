@@ -88,8 +88,13 @@ func onBus(t *testing.T) *revocation {
 	r.cluster = cluster
 	for i := range cluster.Addrs() {
 		rdb := cluster.Node(i).Client(t)
-		if err := rdb.ConfigSet(t.Context(), "cluster-require-full-coverage", "no").Err(); err != nil { // a node that stands still concerns its own keys
-			t.Fatal(err)
+		for name, value := range map[string]string{
+			"cluster-require-full-coverage": "no",    // a node that stands still concerns its own keys
+			"cluster-node-timeout":          "15000", // the default: a busy machine is not down
+		} {
+			if err := rdb.ConfigSet(t.Context(), name, value).Err(); err != nil {
+				t.Fatal(err)
+			}
 		}
 		r.nodes = append(r.nodes, rdb)
 	}
