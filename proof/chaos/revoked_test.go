@@ -194,8 +194,8 @@ func (r *revocation) suffer(what trouble) {
 func (r *revocation) report() {
 	l := r.ledger
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d invalidations of keys, %d more failed; %d answers, %d of them from tiers; %d wrong; %d deaths after a script, %d failovers",
-		sum(l.invalidated[:]), sum(l.failed[:]), sum(l.gets[:]), sum(l.local[:]), sum(l.wrong[:]), r.deaths, r.failovers)
+	fmt.Fprintf(&text, "%d invalidations of keys, %d more failed; %d answers, %d of them from tiers; %d wrong, %d excused; %d deaths after a script, %d failovers",
+		sum(l.invalidated[:]), sum(l.failed[:]), sum(l.gets[:]), sum(l.local[:]), sum(l.wrong[:]), sum(l.excused[:]), r.deaths, r.failovers)
 	names := make([]string, 0, len(r.bad))
 	for name := range r.bad {
 		names = append(names, name)
