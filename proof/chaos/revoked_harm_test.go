@@ -134,7 +134,7 @@ func (r *revocation) clocks(err error) {
 }
 
 // loses loses the primary, waits for another one, and makes it a replica. With back, it comes back before that is announced, and takes itself for
-// the primary. Who reads there hears of nothing.
+// the primary: a client that reads there hears of nothing.
 func (r *revocation) loses(how, back func(*redistest.Server)) {
 	var primary *redistest.Server
 	redistest.Await(r, "all follow one", func() bool {
