@@ -104,7 +104,7 @@
 
   const wrongs = {
     outage: ['bad', (g, s) => 'Redis does not answer for ' + s + ': each process loads for itself. Bring Redis back; nothing else is needed.'],
-    slow: ['warn', (g, s) => 'Redis takes longer than the loads that it saves, for ' + s + ': calls load first, ' + number(g.hedged) + ' times so far.'],
+    slow: ['warn', (g, s) => 'Redis takes longer than the loads that it saves, for ' + s + '. So far ' + number(g.hedged) + ' loads ran beside it.'],
     pending: ['bad', (g, s) => g.pending + ' invalidations are pending for ' + s + ': other processes may serve old values.'],
     deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used.' + (g.troubles.outage ? '' : ' See the user’s rights to channels.')],
     saturated: ['warn', (g, s) => g.queued + ' loads wait for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],

@@ -110,10 +110,10 @@ type Config struct {
 	// When Redis fails.
 	//
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. The time before an
-	// operation is sent does not count. Default: 500 ms. Then a read also follows what is measured, if its Get loads
-	// nothing beside Redis (HedgeAfter -1, in a transaction, or as loads cost more): it waits for four times the p99.9 of
-	// the last minute, as long as 99.95 % of the replies took, and as long as loads take on average, from 20 ms to 500 ms.
-	// Then the Get loads, unless it is FailClosed.
+	// operation is sent does not count. Default: 500 ms. Then a read also follows what is measured, if its Get or GetMany
+	// loads nothing beside Redis (HedgeAfter -1, in a transaction, or as loads cost more): it waits for four times the p99.9
+	// of the last minute, as long as 99.95 % of the replies took, and as long as loads take on average, from 20 ms to
+	// 500 ms. Then the call loads, unless it is FailClosed.
 	//
 	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one
 	// for each sixth of the slots): calls do not ask Redis, and writes fail at once, until it answers a probe. The

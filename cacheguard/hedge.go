@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 
 var (
 	errHedged = errors.New("a load beside redis was faster") // ends the wait of a call that it has answered
-	errLate   = errors.New("redis takes longer than it ever does")
+	errLate   = fmt.Errorf("redis takes longer than it ever does: %w", send.ErrTimeout)
 )
 
 // lateAfter is how long Redis may keep a call waiting; 0: for ever.
@@ -43,7 +44,7 @@ func (g *Guard) timeoutOf(b *breaker.Breaker) time.Duration {
 
 // mayGiveUp reports whether a call with the spec, which loads nothing beside Redis, may load instead of waiting for all of RedisTimeout.
 func (s *loadSpec[V]) mayGiveUp(ctx context.Context, g *Guard, key string) bool {
-	return g.cfg.follows && !g.cfg.FailClosed && s.loader != nil && !s.spare && !s.mayHedge(ctx, g, key) &&
+	return g.cfg.follows && !g.cfg.FailClosed && s.loadsAnew() && !s.spare && !s.mayHedge(ctx, g, key) &&
 		s.policy.kind.cost.Worth(time.Now(), math.MaxInt64) // unless one has just failed
 }
 
@@ -60,9 +61,14 @@ func (g *Guard) isSlow(key string) bool {
 	return g.slowParts.Load() > 0 && g.loadsBeside() && g.breakerOf(key).IsSlow()
 }
 
+// loadsAnew reports whether the spec is for a Get or a GetMany, whose loads need nothing of what is stored.
+func (s *loadSpec[V]) loadsAnew() bool {
+	return s.loader != nil || s.loadMany != nil || s.loadEach != nil
+}
+
 // mayHedge reports whether calls with the spec may load beside Redis.
 func (s *loadSpec[V]) mayHedge(ctx context.Context, g *Guard, key string) bool {
-	if s.spare || s.unlimited || s.loader == nil && s.loadMany == nil && s.loadEach == nil || !g.loadsBeside() {
+	if s.spare || s.unlimited || !s.loadsAnew() || !g.loadsBeside() {
 		return false
 	}
 	return s.isCheaper(g, key) && !scopeOf(ctx, g).isTransactions()
@@ -245,14 +251,14 @@ func (q query[V]) awaitLateRead(ctx context.Context, read *send.Read) (v V, how 
 	}
 	wait := read.Wait
 	if q.spec.mayGiveUp(ctx, q.guard, key) {
-		wait = q.waitBriefly(read)
+		wait = func(ctx context.Context) error { return q.waitBriefly(ctx, key, read) }
 	}
 	all, is, err := q.beside(ctx, []string{key}, wait, func() {})
 	switch {
 	case is:
 		v, how, err = unpack[V](all[key].answer, all[key].joined)
 	case err != nil && ctx.Err() == nil && errors.Is(err, errLate):
-		v, how, err = q.bypass(ctx, q.guard.redisError("get", key, send.ErrTimeout))
+		v, how, err = q.bypass(ctx, q.guard.redisError("get", key, err))
 	case err != nil:
 		err = unanswered(ctx, key, err)
 	default:
@@ -261,31 +267,15 @@ func (q query[V]) awaitLateRead(ctx context.Context, read *send.Read) (v V, how 
 	return v, how, true, err
 }
 
-// waitBriefly waits for a read, which is late, for as long as reads take at most; then the error is errLate.
-func (q query[V]) waitBriefly(read *send.Read) func(context.Context) error {
-	part := q.guard.breakerOf(q.spec.key)
-	left := q.guard.timeoutOf(part) - q.guard.lateAfter(part)
-	return func(ctx context.Context) error {
-		within, stop := context.WithTimeoutCause(ctx, left, errLate)
-		defer stop()
-		err := read.Wait(within)
-		if err != nil && errors.Is(context.Cause(within), errLate) {
-			return errLate
-		}
-		return err
+// waitBriefly waits for a read of the key, which is late, for as long as reads take at most; then the error is errLate.
+func (q query[V]) waitBriefly(ctx context.Context, key string, read *send.Read) error {
+	within, stop := context.WithTimeoutCause(ctx, q.guard.timeoutOf(q.guard.breakerOf(key))-read.Age(), errLate)
+	defer stop()
+	err := read.Wait(within)
+	if err != nil && errors.Is(context.Cause(within), errLate) {
+		return errLate
 	}
-}
-
-// isLate waits for a read until it is late, and reports whether it is, and the call may load beside that. In a part that is slow it does not wait.
-func (q *query[V]) isLate(ctx context.Context, r *wanted[V]) bool {
-	if r.read == nil {
-		return false
-	}
-	late := q.guard.isSlow(r.key)
-	if !late {
-		late, r.err = r.read.WaitLate(ctx)
-	}
-	return late && q.spec.mayHedge(ctx, q.guard, r.key)
+	return err
 }
 
 // gotten is what came of a ticket.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -269,7 +270,9 @@ func TestSlowPartIsLoadedFirstUntilItIsQuickAgain(t *testing.T) {
 }
 
 func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
-	f, proxy := keptWaiting(t, Config{HedgeAfter: time.Hour, FleetLoads: fleetLoads})
+	cfg, text := logged()
+	cfg.HedgeAfter, cfg.FleetLoads = time.Hour, fleetLoads
+	f, proxy := keptWaiting(t, cfg)
 	g := f.guards[0]
 	costly := func(v string) func(context.Context) (string, error) {
 		return func(context.Context) (string, error) {
@@ -287,6 +290,7 @@ func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
 		all.Wait()
 		return g.Stats().SlowParts == 1
 	})
+	redistest.Await(t, "the log says so", func() bool { return strings.Contains(text(), `calls="load first"`) })
 	rule := proxy.On(reading, redistest.HoldReply)
 	expect.Equal(t, "without Redis", mustGet(t, g, "k", costly("loaded")), "loaded")
 	scripts := proxy.On(redistest.Command("evalsha"), redistest.Hold) // a permit of FleetLoads is at hand as long as it is used
@@ -317,7 +321,8 @@ func TestStaleValuesAreRefreshedFromASlowRedisWhereNothingIsLoadedBesideIt(t *te
 	for name, cfg := range map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {FailClosed: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg.TTL, cfg.StaleFor, cfg.Jitter = brief.TTL, time.Hour, -1
+			noted, text := logged()
+			cfg.TTL, cfg.StaleFor, cfg.Jitter, cfg.Logger = brief.TTL, time.Hour, -1, noted.Logger
 			f := newFleet(t, standalone(t), 1, cfg).knowClock()
 			g := f.guards[0]
 			f.makeStale("k", "old")
@@ -332,6 +337,7 @@ func TestStaleValuesAreRefreshedFromASlowRedisWhereNothingIsLoadedBesideIt(t *te
 				}
 				return slow && got == "new"
 			})
+			redistest.Await(t, "the log says so", func() bool { return strings.Contains(text(), `calls="wait for it"`) })
 		})
 	}
 }
@@ -369,11 +375,39 @@ func TestTimeoutFollowsWhereNothingIsLoadedBesideRedis(t *testing.T) {
 			defer rule.Remove()
 			_, how, err := get(t.Context(), g, "k", returns("loaded"))
 			expect.Equal(t, "outcome", how, Bypassed)
-			expect.Equal(t, "Redis was given up", part.Recent() < bearing, true)
-			expect.Equal(t, "hedged", g.Stats().Hedged, 0)
 			if err != nil {
 				t.Error(err)
 			}
+			many, err := GetMany(t.Context(), g, []string{"a", "b"}, func(_ context.Context, keys []string) (map[string]string, error) {
+				expect.Equal(t, "keys of a load", len(keys), 2)
+				return map[string]string{"a": "of a", "b": "of b"}, nil
+			})
+			if err != nil || len(many) != 2 {
+				t.Error(many, err)
+			}
+			rule.Remove()
+			doesNotAwaitATag(t, proxy, g)
+			expect.Equal(t, "Redis was given up", part.Recent() < bearing, true)
+			expect.Equal(t, "hedged", g.Stats().Hedged, 0)
 		})
 	}
+}
+
+// doesNotAwaitATag has a GetMany ask for the epoch of a tag that the Guard did not know of.
+func doesNotAwaitATag(t *testing.T, proxy *redistest.Proxy, g *Guard) {
+	t.Helper()
+	mustGet(t, newGuard(t, shared.Client(t), Config{Prefix: t.Name()}), "k", tagged("stored", "rare"))
+	rule := proxy.On(func(args []string) bool {
+		return reading(args) && strings.HasSuffix(args[len(args)-1], "rare")
+	}, redistest.HoldReply)
+	defer rule.Remove()
+	redistest.Await(t, "the epoch was asked for", func() bool { // on a busy machine the first read may take too long, too
+		got, err := GetMany(t.Context(), g, []string{"k"}, func(context.Context, []string) (map[string]string, error) {
+			return map[string]string{"k": "loaded"}, nil
+		})
+		if err != nil || got["k"] != "loaded" {
+			t.Error(got, err)
+		}
+		return rule.Count() > 0
+	})
 }

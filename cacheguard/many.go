@@ -106,6 +106,9 @@ func (m *many[V]) read(ctx context.Context, keys []string, all []wanted[V]) (toL
 	asked = m.takeAll(ctx, asked)
 	var old []*wanted[V]
 	for _, r := range asked {
+		if more := r.epochs.Lacking(); more != nil {
+			m.await(ctx, r, more) // it is asked for already, as are the others'
+		}
 		if r.err == nil {
 			r.err = m.judge(ctx, r)
 		}
@@ -144,13 +147,13 @@ func (m *many[V]) ask(ctx context.Context, all []*wanted[V]) {
 func (m *many[V]) takeAll(ctx context.Context, all []*wanted[V]) []*wanted[V] {
 	room, raced := &slab.Slab[readResult[V]]{Left: len(all)}, false
 	for i, r := range all {
-		if !raced && m.isLate(ctx, r) {
+		if !raced && m.mayRace(ctx, r) {
 			if raced = true; m.readBeside(ctx, all[i:]) {
 				return all[:i] // the others have their answers
 			}
 		}
 		if !raced && r.err == nil { // a call that has left does not wait again
-			r.wait(ctx)
+			m.await(ctx, r, r.read)
 		}
 		if r.err == nil {
 			m.take(ctx, r, room)
@@ -159,11 +162,41 @@ func (m *many[V]) takeAll(ctx context.Context, all []*wanted[V]) []*wanted[V] {
 	return all
 }
 
+// mayRace waits for a read until it is late, and reports whether it is, and the call may load beside that. In a part that is slow it does not wait.
+func (m *many[V]) mayRace(ctx context.Context, r *wanted[V]) bool {
+	if r.read == nil {
+		return false
+	}
+	late := m.guard.isSlow(r.key)
+	if !late {
+		late, r.err = r.read.WaitLate(ctx)
+	}
+	return late && m.spec.mayHedge(ctx, m.guard, r.key)
+}
+
+// await waits for a read of the key: no longer than reads take at most, if the call may load instead.
+func (m *many[V]) await(ctx context.Context, r *wanted[V], read *send.Read) {
+	late := false
+	if r.err = send.ErrClosed; read != nil {
+		late, r.err = read.WaitLate(ctx)
+	}
+	switch {
+	case !late:
+	case !m.spec.mayGiveUp(ctx, m.guard, r.key):
+		r.err = read.Wait(ctx)
+	default:
+		r.err = m.waitBriefly(ctx, r.key, read)
+	}
+	if errors.Is(r.err, errLate) {
+		r.read, r.result, r.err = &send.Read{Err: errLate}, &readResult[V]{state: unreachable}, nil
+	}
+}
+
 // readBeside waits for the reads, and loads their keys beside that. It reports whether that was faster, and has taken the answers then.
 func (m *many[V]) readBeside(ctx context.Context, all []*wanted[V]) bool {
 	won, is, _ := m.beside(ctx, keysOf(all), func(ctx context.Context) (failed error) { // each has its error
 		for _, r := range all {
-			if r.wait(ctx); failed == nil {
+			if m.await(ctx, r, r.read); failed == nil {
 				failed = r.err
 			}
 		}

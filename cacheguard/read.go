@@ -40,13 +40,6 @@ func (q *query[V]) mark(r *wanted[V]) {
 	q.guard.epochs.BeginIn(&r.epochs, r.key, r.valueKey, q.spec.policy.kind.name, q.spec.known)
 }
 
-// wait waits for the answer to one of many keys, once.
-func (r *wanted[V]) wait(ctx context.Context) {
-	if r.err = send.ErrClosed; r.read != nil {
-		r.err = r.read.Wait(ctx)
-	}
-}
-
 // take decodes what was read, and begins to judge it, without waiting for that.
 func (q *query[V]) take(ctx context.Context, r *wanted[V], room *slab.Slab[readResult[V]]) {
 	r.epochs.Take(r.read)
@@ -192,7 +185,7 @@ func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) 
 // readFailed is called when the value at the key could not be read. If it took too long, because the value is larger than any entry, the
 // next read would, too: so it is removed, in the background, one at a time.
 func (g *Guard) readFailed(valueKey string, err error) {
-	if !errors.Is(err, send.ErrTimeout) || g.cfg.MaxValueBytes == off || !g.dropping.CompareAndSwap(false, true) {
+	if !errors.Is(err, send.ErrTimeout) || errors.Is(err, errLate) || g.cfg.MaxValueBytes == off || !g.dropping.CompareAndSwap(false, true) {
 		return
 	}
 	begun := g.life.Try(func() { // stop: RedisTimeout

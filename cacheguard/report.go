@@ -48,7 +48,13 @@ func (g *Guard) onSlow(slow bool) {
 	for part := range g.breakers.Len() {
 		median = max(median, g.breakers.Breaker(part).Recent())
 	}
-	g.journal.Slow(g.slowParts.Add(parts), report.Slowness{Redis: median, Loads: g.loaders.cost.Average(), Hedged: g.hedged.Load()})
+	calls := "wait for it"
+	if g.loadsBeside() {
+		calls = "load first"
+	}
+	g.journal.Slow(g.slowParts.Add(parts), report.Slowness{
+		Redis: median, Loads: g.loaders.cost.Average(), Hedged: g.hedged.Load(), Calls: calls,
+	})
 }
 
 // tell tells everybody what has happened to a key: the Logger and Stats, package admin, and Hooks.

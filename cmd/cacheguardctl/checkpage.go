@@ -83,7 +83,7 @@ func (g *pagedGuard) trouble(name string) finding {
 	case "outage":
 		f.Result, f.Detail = wrong, "Redis does not answer"+lasted
 	case "slow":
-		f.Detail = fmt.Sprintf("Redis takes longer than the loads that it saves%s: calls load first", lasted)
+		f.Detail = "Redis takes longer than the loads that it saves" + lasted
 	case "pending":
 		f.Result, f.Detail = wrong, "invalidations are pending"+lasted
 	case "refused":

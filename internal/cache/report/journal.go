@@ -73,7 +73,7 @@ func (j *Journal) Open(cfg Config) {
 		{&j.outage, "redis unavailable, each instance loads for itself", "redis available again", 0, []cost{
 			{name: "requests_failed", count: &j.failed}, {name: "loads_without_redis", count: &j.without},
 		}},
-		{&j.late, "redis is slow, calls load beside it", "redis is quick again", 0, []cost{{name: "loads_beside_redis", count: &j.hedged}}},
+		{&j.late, "redis is slow", "redis is quick again", 0, []cost{{name: "loads_beside_redis", count: &j.hedged}}},
 		{&j.pending, "invalidations pending, redis could not be told", "pending invalidations sent", 0, nil},
 		{&j.deaf, "cannot subscribe, waiting calls poll", "subscription established", outOfTouch, nil},
 		{&j.bypass, "cache bypassed", "cache used again", 0, []cost{{name: "loads", count: &j.without}}},
@@ -98,6 +98,7 @@ func (j *Journal) Breaker(open bool) {
 type Slowness struct {
 	Redis, Loads time.Duration // what they take
 	Hedged       uint64        // loads beside Redis, ever
+	Calls        string        // what they do
 }
 
 // Slow notes that another part of the keyspace is slow, or one is no more: so many are.
@@ -107,7 +108,7 @@ func (j *Journal) Slow(parts int64, s Slowness) {
 		j.late.end()
 		return
 	}
-	j.late.begin("redis", s.Redis.Round(time.Millisecond).String(), "loads", s.Loads.Round(time.Millisecond).String(), "parts", parts)
+	j.late.begin("redis", s.Redis.Round(time.Millisecond).String(), "loads", s.Loads.Round(time.Millisecond).String(), "parts", parts, "calls", s.Calls)
 }
 
 // RedisFailed notes that an operation failed. It reports whether that is news: a request that an open breaker refused is none.

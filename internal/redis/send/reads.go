@@ -110,6 +110,9 @@ func (r *Read) WaitLate(ctx context.Context) (late bool, err error) {
 	return false, r.group.end
 }
 
+// Age is how long ago the first key of its parcel was asked for. It is called when the answer is late.
+func (r *Read) Age() time.Duration { return time.Since(r.group.asked) }
+
 func (r *Read) wait(ctx context.Context, answered <-chan struct{}) error {
 	select {
 	case <-answered: // as for other keys of a GetMany
@@ -220,7 +223,7 @@ type reads struct {
 	all      []*Read
 	replies  replies // of all, and then of what is beside them
 	beside   beside
-	asked    time.Time   // the first of them; zero: they are never late, or are so already. Guarded by the lane's mutex.
+	asked    time.Time   // the first of them; zero: they are never late
 	answered latch.Latch // done when the reads are answered
 	end      error       // ErrClosed: that is the answer
 	more     slab.Slab[Read]
@@ -260,11 +263,13 @@ func (g *reads) read() (n int) {
 }
 
 func (g *reads) overdue(before time.Time) (oldest time.Time) {
-	if !g.asked.IsZero() && !g.asked.After(before) {
-		g.asked = time.Time{}
+	switch {
+	case g.asked.After(before):
+		return g.asked
+	case !g.asked.IsZero():
 		g.answered.Late()
 	}
-	return g.asked
+	return oldest
 }
 
 func (g *reads) deliver() {
