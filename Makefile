@@ -12,6 +12,7 @@ CONSENSUS := ./internal/testing/rungs/... ./cdc/mysql/... ./cdc/outbox/... ./con
 tested = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
 LIBRARY = $(shell echo '$(call tested,./cacheguard ./mutex ./... ./middleware/... ./cacheguard/cacheguardtest)' | tr ' ' '\n' | grep -vE '/internal/(docscheck|licences|testing/.*)$$|/go/(metrics|cdc|consensus)(/.*)?$$')
 OTHERS = $(filter-out $(LIBRARY),$(call tested,$(ALL)))
+BENCHED = $(shell grep -rlE '^func Benchmark' --include='*_test.go' --exclude-dir=.tools . | xargs -n 1 dirname | sort -u)
 RACED = $(filter-out $(call tested,$(EXAMPLES)),$(call tested,$(ALL)))
 # The suites of locks wait for leases most of the time: two of them begin beside feeds, which compute, and two follow.
 LONGEST = $(call tested,./consensus/etcd ./consensus/zookeeper ./cdc/mysql ./cdc/outbox ./cdc/postgres ./consensus/mysql ./consensus/postgres ./internal/testing/rungs)
@@ -47,7 +48,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help coverage test test-all test-consensus test-examples race race-rest busy lint licences vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help coverage test test-all test-consensus test-examples race race-rest busy lint licences vulncheck reproducible api-check bench counts compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,12 +105,15 @@ reproducible: ## build cacheguardctl in two folders, and compare the bytes
 	scripts/reproducible
 
 bench: ## run every benchmark; BENCHTIME=1x runs each once
-	@scripts/need $(REDIS)
-	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m ./... ./middleware/... ./cdc/postgres/... ./codec/... ./bench/...
+	@scripts/need $(REDIS) postgres mariadbd mariadb-install-db
+	go test -vet=off -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m $(BENCHED)
 
-compare-smoke: ## see that the comparison with other libraries works, in less than a minute, and that no allocations were added
+counts: ## see that no allocations or commands were added, as make test-examples does
 	@scripts/need $(REDIS)
-	go test -run=Counts -timeout=5m ./bench
+	go test -vet=off -run=Counts -timeout=5m ./bench
+
+compare-smoke: ## see that the comparison with other libraries works, in less than a minute
+	@scripts/need $(REDIS)
 	go run ./bench/cmd/compare -smoke -out .tools/compare
 	go run ./bench/cmd/compare -smoke -scale -out .tools/scale
 

@@ -72,13 +72,7 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 		return refused
 	}
 	g.named(nil, tags)
-	err := errs.Join(refused, g.invalidateNames(ctx, names))
-	if g.listener.Load() != nil {
-		for _, name := range names {
-			g.reloadNamed(name)
-		}
-	}
-	return err
+	return errs.Join(refused, g.invalidateNames(ctx, names))
 }
 
 // InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. It takes a round trip, however many there are. The Key of the

@@ -3,23 +3,27 @@ package cacheguard
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// mostReloads is how many keys wait to be loaded at most.
-const mostReloads = 1000
+const (
+	mostReloads = 1000 // keys, or names, that wait at most
+	lookShare   = 10   // of the time goes at most into looking which keys have names that were invalidated
+)
 
 // reloads are keys that were asked for here, and that were invalidated and not replaced: by another process, or with a name that they have. They are
 // loaded in the background if Redis does not have them, in slots that nobody waits for. While some are, others wait; what is too much is left to
 // those who ask for it.
 type reloads struct {
 	mu      sync.Mutex
-	waiting map[string]recent
+	keys    map[string]recent
+	names   map[string]bool // whose keys have not been looked for
 	running bool
 }
 
@@ -34,7 +38,7 @@ func (g *Guard) listen() bool {
 		case n.Many:
 			g.reloadNamed(n.Key)
 		default:
-			g.reload(n.Key)
+			g.reload(context.Background(), n.Key)
 		}
 	}}
 	if g.listener.CompareAndSwap(nil, l) {
@@ -43,66 +47,117 @@ func (g *Guard) listen() bool {
 	return true
 }
 
-// reload has a key loaded if it was asked for lately.
-func (g *Guard) reload(key string) {
-	if of, ok := g.kinds.of(key).lately.Load().Asked(key); ok {
-		g.reloadOf(key, of)
-	}
-}
-
-// reloadNamed has the keys loaded that were asked for lately, and have the name.
-func (g *Guard) reloadNamed(name string) {
-	for _, k := range g.kinds.all() {
-		for key, of := range k.lately.Load().All() {
-			if name == epoch.All || name == epoch.OfKind(k.name) || g.epochs.Had(key, k.name, name) {
-				if !g.reloadOf(key, of) {
-					return
-				}
-			}
+// reload has keys loaded that were asked for lately.
+func (g *Guard) reload(ctx context.Context, keys ...string) {
+	for _, key := range keys {
+		of, why := g.replaceable(ctx, key, 0)
+		if of != nil && !g.reloads.add(key, of) {
+			why = errTooManyWait
+		}
+		if why != nil {
+			g.unreplaced(ctx, key, why)
 		}
 	}
+	g.loadThem()
 }
 
-// reloadOf reports whether there was room.
-func (g *Guard) reloadOf(key string, of recent) bool {
-	g.reloads.mu.Lock()
-	defer g.reloads.mu.Unlock()
-	if len(g.reloads.waiting) >= mostReloads {
-		g.journal.Tell(context.Background(), report.Unreplaced, key, errTooMany)
+// reloadNamed has the keys loaded that were asked for lately, and have one of the names.
+func (g *Guard) reloadNamed(names ...string) {
+	if g.listener.Load() != nil && len(names) > 0 {
+		g.reloads.addNames(names)
+		g.loadThem()
+	}
+}
+
+// add reports whether there was room.
+func (r *reloads) add(key string, of recent) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys == nil {
+		r.keys = make(map[string]recent)
+	}
+	if len(r.keys) >= mostReloads {
 		return false
 	}
-	if g.reloads.waiting == nil {
-		g.reloads.waiting = make(map[string]recent)
-	}
-	g.reloads.waiting[key] = of
-	if !g.reloads.running {
-		g.reloads.running = g.life.Try(g.loadWaiting) // stop: the end of the Guard
-	}
+	r.keys[key] = of
 	return true
+}
+
+func (r *reloads) addNames(names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.names == nil {
+		r.names = make(map[string]bool)
+	}
+	for _, name := range names {
+		if len(r.names) >= mostReloads {
+			name = epoch.All // whose keys are loaded if they are missing
+		}
+		r.names[name] = true
+	}
+}
+
+// take takes all that waits; nothing: then somebody has to run for what comes next.
+func (r *reloads) take() (keys map[string]recent, names map[string]bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys, names = r.keys, r.names
+	r.keys, r.names = nil, nil
+	r.running = len(keys)+len(names) > 0
+	return keys, names
+}
+
+// loadThem has what waits loaded.
+func (g *Guard) loadThem() {
+	r := &g.reloads
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.running && len(r.keys)+len(r.names) > 0 {
+		r.running = g.life.Try(g.loadWaiting) // stop: the end of the Guard
+	}
 }
 
 // loadWaiting loads keys until none waits.
 func (g *Guard) loadWaiting() {
 	ctx, cancel := g.apart(context.Background())
 	defer cancel()
-	for {
-		g.reloads.mu.Lock()
-		all := g.reloads.waiting
-		g.reloads.waiting = nil
-		g.reloads.running = len(all) > 0 && ctx.Err() == nil
-		goesOn := g.reloads.running
-		g.reloads.mu.Unlock()
-		if !goesOn {
+	for ctx.Err() == nil {
+		keys, names := g.reloads.take()
+		if len(keys)+len(names) == 0 {
 			return
 		}
-		by := make(map[any][]recent)
-		for key, of := range all {
-			if !g.isSlow(key) {
-				by[of.cache()] = append(by[of.cache()], of)
-			}
+		begun, by := time.Now(), make(map[any][]recent)
+		for _, of := range g.withNamed(keys, names) {
+			by[of.cache()] = append(by[of.cache()], of)
 		}
+		looked := time.Since(begun)
 		for _, of := range by {
 			of[0].warm(ctx, of)
 		}
+		lifecycle.Sleep(ctx, lookShare*looked)
 	}
+}
+
+// withNamed adds those that have one of the names to the keys, as far as there is room.
+func (g *Guard) withNamed(keys map[string]recent, names map[string]bool) map[string]recent {
+	if len(names) == 0 {
+		return keys
+	}
+	all := reloads{keys: keys}
+	for _, k := range g.kinds.all() {
+		every := names[epoch.All] || names[epoch.OfKind(k.name)]
+		for key := range k.lately.Load().All() {
+			if !every && !g.epochs.Had(key, k.name, names) {
+				continue
+			}
+			of, why := g.replaceable(context.Background(), key, 0)
+			if of != nil && !all.add(key, of) {
+				why = errTooManyWait
+			}
+			if why != nil {
+				g.unreplaced(context.Background(), key, why)
+			}
+		}
+	}
+	return all.keys
 }

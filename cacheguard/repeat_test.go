@@ -51,11 +51,12 @@ func TestANoticeThatIsLostOnAClustersBusIsMissedWithinSeconds(t *testing.T) {
 	f.keptBy(0, key, "old")
 
 	frozen.Pause()
-	cut := writing.Do(ctx, "debug", "clusterlink", "kill", "all", id).Err() // as they do when the timeout is over
+	cut, err := redistest.CutBus(ctx, writing, id)
 	mustInvalidate(t, f.guards[1], key)
 	pause(1500 * time.Millisecond)
 	frozen.Resume()
-	expect.Equal(t, "error", cut, nil)
+	expect.Equal(t, "error", err, nil)
+	expect.Equal(t, "cut off", cut, true)
 	redistest.Await(t, "the new value", func() bool {
 		v, _, err := get(ctx, f.guards[0], key, returns("new"))
 		return err == nil && v == "new"

@@ -14,7 +14,13 @@ import (
 	"github.com/cacheguard/go/internal/redis/wake"
 )
 
-var errTooMany = errors.New("too many keys wait to be loaded")
+// Why a key is removed, though it is to be replaced.
+var (
+	errTooMany       = errors.New("the call has more keys than are loaded at once")
+	errTooManyWait   = errors.New("too many keys wait to be loaded")
+	errOfTransaction = errors.New("it was invalidated within a transaction, a write or a loader, whose reads are its own")
+	errIsSlow        = errors.New("Redis is slow")
+)
 
 // longestSlotWait is how long a write waits for a slot in which to load what replaces a value.
 const longestSlotWait = 50 * time.Millisecond
@@ -48,7 +54,12 @@ func (r *recentOf[K, V]) warm(ctx context.Context, all []recent) {
 	for i, other := range all {
 		ks[i] = other.(*recentOf[K, V]).k //nolint:forcetypeassert // it has the same Cache
 	}
-	_ = r.of.warm(ctx, ks, new(warming), new(WarmConfig)) // what fails is logged, and callers load it
+	w := new(warming)
+	if r.of.warm(ctx, ks, w, new(WarmConfig)) == nil { // else the Guard is closed
+		for range w.Failed {
+			r.of.guard.unreplaced(ctx, "", w.first)
+		}
+	}
 }
 
 // isAsked notes that the key is asked for, if it is to be replaced.
@@ -62,18 +73,21 @@ func (c *Cache[K, V]) isAsked(key string, k K) {
 	}
 }
 
-// replacing returns how to load the keys that can be replaced. What a transaction, or a loader, invalidates cannot: what it reads may be its own.
+// replacing returns how to load the keys that can be replaced, and counts others that are to be.
 func (g *Guard) replacing(ctx context.Context, keys []string) map[string]write.Replacement {
-	if g.listener.Load() == nil || ctx.Err() != nil || scopeOf(ctx, g) != (scope{}) {
+	if g.listener.Load() == nil {
 		return nil
 	}
-	by, most := make(map[string]write.Replacement), g.mostReplaced()
+	by := make(map[string]write.Replacement)
 	for _, key := range keys {
-		if len(by) == most {
-			break
+		if by[key] != nil {
+			continue
 		}
-		if j := g.loadAnew(ctx, key); j != nil {
-			by[key] = &replacing{rebuild: g.newRebuild(j, nil, nil)}
+		of, why := g.replaceable(ctx, key, len(by))
+		if why != nil {
+			g.unreplaced(ctx, key, why)
+		} else if of != nil {
+			by[key] = &replacing{rebuild: g.newRebuild(of.loadAnew(key), nil, nil)}
 		}
 	}
 	return by
@@ -104,12 +118,30 @@ func (g *Guard) apart(call context.Context) (ctx context.Context, cancel func())
 	}
 }
 
-// loadAnew is the load that replaces what the cache has for the key; nil: that is removed.
-func (g *Guard) loadAnew(ctx context.Context, key string) *load {
-	if of, ok := g.kinds.of(key).lately.Load().Asked(key); ok && !g.isSlow(key) && g.mustBypass(ctx, key) == nil {
-		return of.loadAnew(key)
+// replaceable is what loads the key, if it was asked for lately; or why it cannot, with that many others.
+func (g *Guard) replaceable(ctx context.Context, key string, others int) (of recent, why error) {
+	of, asked := g.kinds.of(key).lately.Load().Asked(key)
+	switch {
+	case !asked:
+		return nil, nil
+	case scopeOf(ctx, g) != (scope{}):
+		return nil, errOfTransaction
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case others >= g.mostReplaced():
+		return nil, errTooMany
+	case g.isSlow(key):
+		return nil, errIsSlow
 	}
-	return nil
+	if off := g.mustBypass(ctx, key); off != nil {
+		return nil, off
+	}
+	return of, nil
+}
+
+// unreplaced counts a key that is to be replaced, and is removed.
+func (g *Guard) unreplaced(ctx context.Context, key string, why error) {
+	g.tell(context.WithoutCancel(ctx), report.Unreplaced, key, why)
 }
 
 // replacing loads what is put in the place of an old value, through the lease, while that is served.
@@ -236,17 +268,43 @@ func (r *rebuild) Report(ctx context.Context, status string, err error) {
 	if status != protocol.Refused {
 		err = cmp.Or(err, errors.New(status))
 	}
-	r.guard.tell(context.WithoutCancel(ctx), report.Unreplaced, r.load.key, err, r.load.policy.logAttrs()...)
+	r.guard.unreplaced(ctx, r.load.key, err)
 }
 
 // reloading is the value that is loaded at the end of an update, for the key that is to be replaced. Nobody serves the old one any more.
-type reloading struct{ *rebuild }
+type reloading struct {
+	*rebuild
+	due bool // the old value is gone, and nothing was loaded yet
+}
 
-func (*reloading) Ask(context.Context)   {}
-func (*reloading) Asked(context.Context) {}
+// anew is the value of an update that has none: what is loaded at its end, if its one key is to be replaced. Over is called after the update, and
+// counts a key that was not.
+func (g *Guard) anew(ctx context.Context, keys []string, v write.Value) (_ write.Value, over func(called bool, err error)) {
+	if v != nil || len(keys) > 1 {
+		return v, func(bool, error) {}
+	}
+	of, why := g.replaceable(ctx, keys[0], 0)
+	if of == nil {
+		return nil, func(called bool, _ error) {
+			if called && why != nil {
+				g.unreplaced(ctx, keys[0], why)
+			}
+		}
+	}
+	r := &reloading{rebuild: g.newRebuild(of.loadAnew(keys[0]), nil, nil)}
+	return r, func(_ bool, err error) {
+		if r.due {
+			r.Report(ctx, protocol.Refused, err)
+		}
+	}
+}
+
+func (*reloading) Ask(context.Context)     {}
+func (r *reloading) Asked(context.Context) { r.due = true }
 
 // Filling loads, as long as the update's announcement stands for sure.
 func (r *reloading) Filling(ctx context.Context, generation string) (f protocol.Filling) {
+	r.due = false
 	ctx, leave := r.guard.apart(ctx)
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, r.guard.cfg.LeaseTTL)

@@ -62,7 +62,7 @@ func (g *Guard) checks() *selfcheck.Checks {
 		},
 	}
 	if g.local != nil {
-		c.Probes, c.Echoes = &g.local.Probes, g.local.NeedsEchoes()
+		c.Local, c.Echoes = true, g.local.NeedsEchoes()
 	}
 	return c
 }

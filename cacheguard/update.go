@@ -70,16 +70,11 @@ func (g *Guard) update(ctx context.Context, keys []string, v write.Value, write 
 	g.named(keys, nil)
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
-	if v == nil && len(keys) == 1 {
-		if r, is := g.replacing(ctx, keys)[keys[0]].(*replacing); is {
-			v = &reloading{r.rebuild}
-		}
-	}
+	v, over := g.anew(ctx, keys, v)
+	defer func() { over(called, err) }()
 	called, err = g.writes.Update(ctx, union(keys), v, write)
-	if len(keys) > 1 && scopeOf(ctx, g) == (scope{}) {
-		for _, key := range keys {
-			g.reload(key)
-		}
+	if called && len(keys) > 1 {
+		g.reload(context.WithoutCancel(ctx), keys...)
 	}
 	return err
 }

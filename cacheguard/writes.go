@@ -41,6 +41,7 @@ func (w *writer) Named(keys, tags []string) { (*Guard)(w).named(keys, tags) }
 func (w *writer) Replacing(ctx context.Context, keys []string) map[string]write.Replacement {
 	return (*Guard)(w).replacing(ctx, keys)
 }
+func (w *writer) Ended(names []string)                   { (*Guard)(w).reloadNamed(names...) }
 func (w *writer) ArePending(keys bool)                   { w.off.Put(whyoff.Pending, keys) }
 func (w *writer) AreIntended(some bool)                  { w.off.Put(whyoff.Intents, some) }
 func (w *writer) Failed(op, key string, err error) error { return (*Guard)(w).redisError(op, key, err) }

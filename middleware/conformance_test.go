@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/run/clock"
 )
 
 // The conformance table runs through a real client, this cache on a real server with httputil.ReverseProxy as its handler, and a real
@@ -82,6 +84,8 @@ func TestConformance(t *testing.T) {
 // bench is a cache between a client and an origin.
 type bench struct {
 	*fleet
+	clock *clock.Manual // stands still during a row, however long that takes: an Age is of its dates alone
+
 	mu    sync.Mutex
 	next  string        // what the origin is to answer
 	asked *http.Request // what it was asked last
@@ -105,6 +109,8 @@ func newBench(t *testing.T, cfg Config) *bench {
 			r.Out.Host = r.In.Host
 		},
 	})
+	b.clock = clock.NewManual(time.Now())
+	b.caches[0].clock = b.clock.Clock()
 	return b
 }
 
@@ -147,10 +153,10 @@ func parseReply(s string) (status int, h http.Header, body string) {
 var dates = regexp.MustCompile(`\{([+-]\d+)\}`)
 
 // dated replaces {seconds} by dates.
-func dated(s string) string {
+func (b *bench) dated(s string) string {
 	return dates.ReplaceAllStringFunc(s, func(m string) string {
 		n, _ := strconv.Atoi(m[1 : len(m)-1])
-		return time.Now().Add(time.Duration(n) * time.Second).UTC().Format(http.TimeFormat)
+		return b.clock.Now().Add(time.Duration(n) * time.Second).UTC().Format(http.TimeFormat)
 	})
 }
 
@@ -158,10 +164,10 @@ func dated(s string) string {
 func (b *bench) send(t *testing.T, path, ask, reply string) (answer, *http.Request) {
 	t.Helper()
 	b.mu.Lock()
-	b.next, b.asked = dated(reply), nil
+	b.next, b.asked = b.dated(reply), nil
 	b.step++
 	b.mu.Unlock()
-	lines := strings.Split(dated(ask), "|")
+	lines := strings.Split(b.dated(ask), "|")
 	method, header := http.MethodGet, lines
 	if first := lines[0]; !strings.Contains(first, ":") {
 		header = lines[1:]
@@ -183,9 +189,10 @@ func (b *bench) send(t *testing.T, path, ask, reply string) (answer, *http.Reque
 func (b *bench) check(t *testing.T, r row, path string) {
 	t.Helper()
 	b.step = 0
+	b.clock.Advance(time.Since(b.clock.Now()))
 	b.send(t, path, r.ask1, r.reply1)
 	a, asked := b.send(t, path, r.ask2, r.reply2)
-	wanted := strings.Split(dated(r.wanted), "|")
+	wanted := strings.Split(b.dated(r.wanted), "|")
 	got := "cache"
 	switch {
 	case asked != nil && (asked.Header.Get("If-None-Match")+asked.Header.Get("If-Modified-Since") != "") &&

@@ -62,30 +62,32 @@ func seed(ctx context.Context, a *Access) error {
 
 // show warms both doors, revokes, and asks until both refuse.
 func (r revocation) show(ctx context.Context, out io.Writer, d *doors) error {
-	for name, admits := range d.both(r.token) {
-		for range 3 { // loaded, stored, kept in the tier
-			if ok, err := admits(ctx); err != nil || !ok {
-				return fmt.Errorf("%s refuses what is not revoked: %w", name, err)
-			}
+	for range 3 { // loaded, stored, kept in the tier
+		if byHTTP, byGRPC, err := d.ask(ctx, r.token); err != nil || !byHTTP || !byGRPC {
+			return errors.Join(errors.New("refused before it is revoked"), err)
 		}
 	}
 	if err := r.revoke(ctx); err != nil {
 		return err
 	}
-	returned := time.Now()
-	_, _ = fmt.Fprintf(out, "  %-22s", r.what)
-	for name, admits := range d.both(r.token) {
-		last, err := lastAdmitted(ctx, admits, returned)
-		if err != nil {
-			return err
-		}
-		if last > r.bound {
-			return fmt.Errorf("%s admitted a request %v after that", name, last)
-		}
-		_, _ = fmt.Fprintf(out, "  %s: after %v", name, last.Round(time.Millisecond))
+	return report(ctx, out, r.what, r.bound, func(ctx context.Context) (bool, error) {
+		byHTTP, byGRPC, err := d.ask(ctx, r.token)
+		return byHTTP || byGRPC, err
+	})
+}
+
+// report asks until nothing is admitted, and says how long that took, from now on.
+func report(ctx context.Context, out io.Writer, what string, bound time.Duration, admits func(context.Context) (bool, error)) error {
+	last, err := lastAdmitted(ctx, admits, time.Now())
+	took := "at once"
+	if last > 0 {
+		took = "after " + last.Round(10*time.Microsecond).String()
 	}
-	_, _ = fmt.Fprintln(out)
-	return nil
+	_, _ = fmt.Fprintf(out, "  %-22s  %s\n", what, took)
+	if err == nil && last > bound {
+		err = fmt.Errorf("a request was admitted that began %v after that", last)
+	}
+	return err
 }
 
 // lastAdmitted is how long after that the last request began that was admitted; 0: none was.
@@ -149,12 +151,11 @@ func (d *doors) close() error {
 	return errors.Join(errs...)
 }
 
-// both asks with the token at both doors.
-func (d *doors) both(token string) map[string]func(context.Context) (bool, error) {
-	return map[string]func(context.Context) (bool, error){
-		"chi":  func(ctx context.Context) (bool, error) { return d.byHTTP(ctx, token) },
-		"gRPC": func(ctx context.Context) (bool, error) { return d.byGRPC(ctx, token) },
-	}
+// ask asks with the token at both doors.
+func (d *doors) ask(ctx context.Context, token string) (byHTTP, byGRPC bool, err error) {
+	byHTTP, err1 := d.byHTTP(ctx, token)
+	byGRPC, err2 := d.byGRPC(ctx, token)
+	return byHTTP, byGRPC, errors.Join(err1, err2)
 }
 
 func (d *doors) byHTTP(ctx context.Context, token string) (admitted bool, err error) {

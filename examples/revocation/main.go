@@ -17,7 +17,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	_ "modernc.org/sqlite" // a driver
 
@@ -72,7 +71,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	_, _ = fmt.Fprintf(out, "%s. What one instance takes back, and when the other one refuses it:\n\n", server)
+	_, _ = fmt.Fprintf(out, "%s. What one instance takes back, and when the other one refuses it, on chi and on gRPC:\n\n", server)
 	for _, r := range revocations(instances[0]) {
 		if err := r.show(ctx, out, other); err != nil {
 			return fmt.Errorf("%s: %w", r.what, err)
@@ -95,12 +94,7 @@ func showFlag(ctx context.Context, out io.Writer, on [2]*Access) error {
 	if err := on[0].SetFlag(ctx, "checkout", false); err != nil {
 		return err
 	}
-	last, err := lastAdmitted(ctx, isOn, time.Now())
-	if err == nil && last > maxLag {
-		err = fmt.Errorf("a flag was on %v after it was turned off", last)
-	}
-	_, _ = fmt.Fprintf(out, "  %-22s  off: after %v\n", "a flag, by Update", last.Round(time.Millisecond))
-	return err
+	return report(ctx, out, "a flag, by Update", maxLag, isOn)
 }
 
 // startFeed runs the feed until stop is called.

@@ -27,7 +27,7 @@ func TestWhatIsRevokedOnOneInstanceIsRefusedByTheOther(t *testing.T) {
 	if code := example().Execute(t.Context(), nil, &out, &problems); code != 0 { // it checks the bounds
 		t.Fatal(code, problems.String(), out.String())
 	}
-	for _, text := range []string{"an API key, by Update ", "a session, by Update ", "a user, by Intend ", "a permission, by SQL ", "a flag, by Update ", "chi: ", "gRPC: "} {
+	for _, text := range []string{"an API key, by Update ", "a session, by Update ", "a user, by Intend ", "a permission, by SQL ", "a flag, by Update "} {
 		if !strings.Contains(out.String(), text) {
 			t.Errorf("it does not say %q:\n%s", text, out.String())
 		}
@@ -128,6 +128,7 @@ func TestASessionIsAdmittedFromSignInOnAndTheCacheDoesNotOutliveIt(t *testing.T)
 		expect.Equal(t, "tried before", byHTTP(a, token), http.StatusUnauthorized)
 		must(t, a.SignIn(t.Context(), token, 1, ends))
 	}
+	expect.Equal(t, "the key on the page", a.permissions.Key(42), "permissions:42")
 	expect.Equal(t, "ended", byHTTP(a, "ended"), http.StatusUnauthorized)
 	expect.Equal(t, "ends", byHTTP(a, "ends"), http.StatusOK)
 	redistest.Await(t, "it is stored", func() bool {

@@ -27,24 +27,25 @@ func (d *table) Commit() {
 	clear(d.pending)
 }
 
-// reads returns a reader through the cache, which fails the test if it does not get the row that it expects.
-func reads(t *testing.T, guard *cacheguard.Guard, db *table) func(id, row string) {
+// reads returns a reader through the cache, which fails the test if it does not get the row that it expects. What it loads is stored when it returns.
+func reads(t *testing.T, env *cacheguardtest.Env, db *table) func(id, row string) {
 	return func(id, row string) {
 		t.Helper()
-		got, err := cacheguard.Get(t.Context(), guard, id, func(ctx context.Context) (string, error) {
+		got, err := cacheguard.Get(t.Context(), env.Guard, id, func(ctx context.Context) (string, error) {
 			cacheguard.SetTags(ctx, "shows:tea")
 			return db.rows[id], nil
 		})
 		if got != row || err != nil {
 			t.Errorf("Get(%q) = %q, %v; want %q", id, got, err, row)
 		}
+		env.Settle()
 	}
 }
 
 func TestACommitAfterUpdateReturnedLeavesTheOldPrice(t *testing.T) {
 	t.Parallel()
 	env, db, ctx := cacheguardtest.New(t, cacheguard.Config{}), newTable(), t.Context()
-	want := reads(t, env.Guard, db)
+	want := reads(t, env, db)
 
 	err := env.Guard.Update(ctx, "tea", func(context.Context) error {
 		db.Set("tea", "4")
@@ -73,7 +74,7 @@ func TestACommitAfterUpdateReturnedLeavesTheOldPrice(t *testing.T) {
 func TestATagThatNoLoaderSetsInvalidatesNothing(t *testing.T) {
 	t.Parallel()
 	env, db, ctx := cacheguardtest.New(t, cacheguard.Config{}), newTable(), t.Context()
-	want := reads(t, env.Guard, db)
+	want := reads(t, env, db)
 
 	want("menu", "tea")
 	db.Set("menu", "tea, cake")
@@ -91,7 +92,7 @@ func TestATagThatNoLoaderSetsInvalidatesNothing(t *testing.T) {
 func TestACartThatIsChangedAsItWasCachedLosesWhatAnotherHasAdded(t *testing.T) {
 	t.Parallel()
 	env, db, ctx := cacheguardtest.New(t, cacheguard.Config{}), newTable(), t.Context()
-	want := reads(t, env.Guard, db)
+	want := reads(t, env, db)
 	save := func(row func() string) {
 		err := env.Guard.Update(ctx, "cart", func(context.Context) error {
 			db.Set("cart", row())

@@ -30,7 +30,10 @@ type ledger struct {
 	dies     [invalidators]atomic.Bool  // in its next invalidation
 	dying    [invalidators]atomic.Int64 // the version that it was about to invalidate then
 
+	split struct{ since, until atomic.Int64 } // the last time that two servers took themselves for the primary
+
 	gets, local, wrong [readers]atomic.Int64
+	excused            [readers]atomic.Int64 // old, as read from the wrong one of two primaries
 	oldest             [readers]atomic.Int64 // of what a tier has answered
 	invalidated        [invalidators]atomic.Int64
 	failed             [invalidators]atomic.Int64
@@ -138,6 +141,10 @@ func (l *ledger) judge(place, row int, isLocal bool, lag time.Duration, from, an
 		least = l.newest(row, from-int64(lag))
 	}
 	age := l.age(row, answer, from)
+	if answer < least && l.isExcused(isLocal, lag, from) {
+		l.excused[place].Add(1)
+		return ""
+	}
 	if isLocal && int64(age) > l.oldest[place].Load() {
 		l.oldest[place].Store(int64(age))
 	}
@@ -146,4 +153,13 @@ func (l *ledger) judge(place, row int, isLocal bool, lag time.Duration, from, an
 	}
 	l.wrong[place].Add(1)
 	return age.String()
+}
+
+// isExcused reports whether an answer may be from a primary that is none any more, or from a tier that was filled there.
+func (l *ledger) isExcused(isLocal bool, lag time.Duration, from int64) bool {
+	until := l.split.until.Load()
+	if isLocal {
+		until += int64(lag)
+	}
+	return from >= l.split.since.Load() && from <= until
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,17 +93,28 @@ var (
 		r.roads[rand.N(readers)].some(anyLane, func(l *lane) { l.until.Store(until) })
 	}}
 	// killPrimary is a failover: the primary dies, and comes back as a replica.
-	killPrimary = trouble{"a primary is killed", func(r *revocation) { r.loses((*redistest.Server).Kill) }}
+	killPrimary = trouble{"a primary is killed", func(r *revocation) { r.loses((*redistest.Server).Kill, nil) }}
 	// freezePrimary is one, too. It dies before it goes on, as one does that is fenced.
-	freezePrimary = trouble{"a primary freezes, and is fenced", func(r *revocation) { r.loses((*redistest.Server).Pause) }}
-	// cutBus has one node of a cluster stand still, and the others lose what they have to say to it.
+	freezePrimary = trouble{"a primary freezes, and is fenced", func(r *revocation) { r.loses((*redistest.Server).Pause, nil) }}
+	// restartPrimary has it come back, with nothing, while the sentinel still names it.
+	restartPrimary = trouble{"a primary is killed, and restarts at once", func(r *revocation) {
+		r.loses((*redistest.Server).Kill, (*redistest.Server).Restart)
+	}}
+	// resumePrimary has it go on, with everything that it had, until the sentinel makes it a replica.
+	resumePrimary = trouble{"a primary freezes, and goes on", func(r *revocation) {
+		r.loses((*redistest.Server).Pause, (*redistest.Server).Resume)
+	}}
+	// cutBus has one node of a cluster stand still, and another one lose what it has to say to it.
 	cutBus = trouble{"the bus of a cluster is cut", func(r *revocation) {
 		ctx, frozen := context.Background(), rand.N(3)
 		other, node := r.nodes[(frozen+1+rand.N(2))%3], r.cluster.Node(frozen)
 		id := r.nodes[frozen].ClusterMyID(ctx).Val()
 		node.Pause()
-		_ = other.Do(ctx, "debug", "clusterlink", "kill", "all", id).Err() // the next one, then
-		r.pause(rand.N(1500 * time.Millisecond))
+		for until := mono() + int64(rand.N(1500*time.Millisecond)); mono() < until; r.pause(20 * time.Millisecond) {
+			if _, err := redistest.CutBus(ctx, other, id); err != nil {
+				r.Error(err)
+			}
+		}
 		node.Resume()
 		for i, rdb := range r.nodes {
 			redistest.Await(r, fmt.Sprintf("node %d says that the cluster is well", i), func() bool {
@@ -120,30 +133,50 @@ func (r *revocation) clocks(err error) {
 	}
 }
 
-// loses loses the primary, waits for another one, and makes it a replica.
-func (r *revocation) loses(how func(*redistest.Server)) {
+// loses loses the primary, waits for another one, and makes it a replica. With back, it comes back before that is announced, and takes itself for
+// the primary: a client that reads there hears of nothing.
+func (r *revocation) loses(how, back func(*redistest.Server)) {
 	var primary *redistest.Server
 	redistest.Await(r, "all follow one", func() bool {
 		primary = r.primary()
 		return primary != nil
 	})
+	if back != nil {
+		r.ledger.split.until.Store(math.MaxInt64 / 2)
+		r.ledger.split.since.Store(mono())
+	}
 	how(primary)
 	redistest.Await(r, "a replica is promoted", func() bool {
-		for _, s := range r.servers {
-			if s != primary && role(s) == "master" {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(r.servers, func(s *redistest.Server) bool { return s != primary && role(s) == "master" })
 	})
-	primary.Kill()
-	redistest.Await(r, "the sentinel says so", func() bool { // or a primary would come back that has nothing, and who reads there hears of nothing
+	if back != nil {
+		back(primary)
+	} else {
+		primary.Kill()
+	}
+	redistest.Await(r, "the sentinel says so", func() bool {
 		addr, err := r.sentinel.GetMasterAddrByName(context.Background(), r.master).Result()
 		return err == nil && net.JoinHostPort(addr[0], addr[1]) != primary.Addr()
 	})
-	primary.Restart()
+	if back == nil {
+		primary.Restart()
+	}
 	redistest.Await(r, "all follow one", func() bool { return r.primary() != nil })
+	if back != nil {
+		r.leave(primary)
+		r.ledger.split.until.Store(mono())
+	}
 	r.failovers++
+}
+
+// leave has clients leave a server, those included that had asked for its address before, and dialled it when the sentinel had closed all others.
+func (r *revocation) leave(s *redistest.Server) {
+	r.pause(time.Second)
+	for _, kind := range []string{"normal", "pubsub"} {
+		if err := s.Client(r).Do(context.Background(), "client", "kill", "type", kind).Err(); err != nil {
+			r.Error(err)
+		}
+	}
 }
 
 // primary is the one that all others follow; nil: there is none.

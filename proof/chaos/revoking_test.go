@@ -162,6 +162,8 @@ func (r *revoking) revoke() {
 			r.change(rowsOf(tag), func(ctx context.Context, _ []int) error { return r.guard.InvalidateTags(ctx, tagOfRow(tag)) })
 		case change == 80:
 			r.change(rowsOf(-1), func(ctx context.Context, _ []int) error { return r.rows.InvalidateAll(ctx) })
+		case change < 84:
+			<-time.After(rand.N(4 * time.Second)) // what it last said may be lost, and nothing follows
 		case change < 300:
 			r.written(func(ctx context.Context, row int, write func()) error {
 				return r.rows.Update(ctx, row, func(context.Context) error { write(); return nil })

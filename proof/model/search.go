@@ -33,7 +33,7 @@ type Found struct {
 	Trail  []replay.Step // of that run
 }
 
-// Searcher has SPIN and a C compiler make searches, one after the other.
+// Searcher has SPIN and a C compiler make searches.
 type Searcher struct {
 	Dir string // for files of its own
 }

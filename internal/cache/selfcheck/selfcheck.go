@@ -27,9 +27,9 @@ type Checks struct {
 	Inbox    *wake.Inbox
 	Link     *send.Link
 	Epochs   *epoch.Epochs
-	Probes   *tier.Probes // of the local tier; nil: there is none
-	Echoes   bool         // the tier is only used where scripts may publish
-	Channels []string     // that it listens to
+	Local    bool     // there is a local tier
+	Echoes   bool     // it is only used where scripts may publish
+	Channels []string // that the Guard listens to
 
 	Notice        func(key string) string       // is the next message that local tiers are to forget the key
 	Invalidation  func(key string) *script.Call // is the next request that invalidates the key
@@ -238,16 +238,20 @@ func (c *Checks) lock(ctx context.Context) error {
 
 // invalidation invalidates a key, and waits until the tier has heard of it, if there is one.
 func (c *Checks) invalidation(ctx context.Context) error {
-	key := acl.Name()
-	var arrived <-chan struct{}
-	if c.Probes != nil {
-		arrived = c.Probes.Add(key)
-		defer c.Probes.Remove(key)
+	key, arrived := acl.Name(), make(chan struct{}, 1)
+	if c.Local {
+		l := &wake.Listener{Missed: func() {}, Heard: func(payload string) {
+			if n, ok := tier.ParseNotice(payload); ok && n.Key == key && len(arrived) == 0 { // it is the only one that sends
+				arrived <- struct{}{}
+			}
+		}}
+		c.Inbox.Listen(c.Keys.Channel, l)
+		defer l.Stop()
 	}
 	if err := c.Invalidate(ctx, key); err != nil {
 		return fmt.Errorf("cannot invalidate a key: %w", err)
 	}
-	if arrived == nil {
+	if !c.Local {
 		return nil
 	}
 	select {

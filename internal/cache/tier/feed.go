@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/run/clock"
 )
 
 const (
@@ -18,13 +20,12 @@ const (
 type feed struct {
 	lost func() // called when some have not come in time
 
-	gaps atomic.Int64 // sources of which a notice is missing
+	gaps    atomic.Int64 // sources of which a notice is missing
+	overdue atomic.Int64 // when one may be, by clock.Mono, while there are gaps
 
 	mu      sync.Mutex
-	closed  bool
-	since   time.Time // when somebody began to listen
+	since   time.Duration // when somebody began to listen, by clock.Mono
 	sources map[string]*source
-	timer   *time.Timer // runs while there are gaps
 }
 
 // source is what has been heard of one.
@@ -33,39 +34,33 @@ type source struct {
 	next  uint64              // the first one not heard
 	upTo  uint64              // the last one that there is known to be; before next: nothing is missing
 	early map[uint64]struct{} // numbers beyond next that were heard
-	since time.Time           // when the gap was found
+	since time.Duration       // when the gap was found, by clock.Mono
 }
 
 func (s *source) incomplete() bool { return s.upTo >= s.next }
 
-// waiting reports whether a notice is missing.
-func (f *feed) waiting() bool { return f.gaps.Load() > 0 }
+// waiting reports whether a notice is missing. Whoever asks, by clock.Mono, gives up those that are overdue.
+func (f *feed) waiting(now time.Duration) bool {
+	return f.gaps.Load() > 0 && (now < time.Duration(f.overdue.Load()) || f.stillWaiting(now))
+}
 
 // hear notes the number of a notice. The first one of a source may have any: nobody knows what it sent before.
 func (f *feed) hear(n Notice) {
+	_ = f.waiting(clock.Mono()) // else what comes early would be kept for as long as nobody asks
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.sources[n.Source]
 	switch {
-	case f.closed:
-		return
 	case s == nil:
 		f.addLocked(n.Source, n.Number).next++
-		return
-	case n.Number < s.next:
-		return // sent twice
-	case n.Number > s.next:
+	case n.Number == s.next:
+		f.advanceLocked(s)
+	case n.Number > s.next: // otherwise it was sent twice
 		f.missLocked(s, n.Number)
 		if s.early == nil {
 			s.early = make(map[uint64]struct{})
 		}
 		s.early[n.Number] = struct{}{}
-		return
-	}
-	missed := s.incomplete()
-	s.next++
-	if missed {
-		f.advanceLocked(s)
 	}
 }
 
@@ -74,9 +69,9 @@ func (f *feed) hear(n Notice) {
 func (f *feed) remind(r repetition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, heardAll := f.sources[r.source], time.Since(f.since) > settled
+	s, heardAll := f.sources[r.source], clock.Mono()-f.since > settled
 	switch {
-	case f.closed, s == nil && !heardAll:
+	case s == nil && !heardAll:
 		return
 	case s == nil:
 		s = f.addLocked(r.source, r.first)
@@ -93,11 +88,7 @@ func (f *feed) remind(r repetition) {
 func (f *feed) addLocked(name string, from uint64) *source {
 	if len(f.sources) >= maxSources {
 		f.lost() // what is missing now will not be missed
-		f.sources = nil
-		f.gaps.Store(0)
-	}
-	if f.sources == nil {
-		f.sources = make(map[string]*source)
+		f.forgetLocked()
 	}
 	s := &source{from: from, next: from}
 	f.sources[name] = s
@@ -107,72 +98,59 @@ func (f *feed) addLocked(name string, from uint64) *source {
 // missLocked notes that there are numbers up to that one which were not heard.
 func (f *feed) missLocked(s *source, upTo uint64) {
 	if !s.incomplete() {
-		f.gaps.Add(1)
-		s.since = time.Now()
-		if f.timer == nil {
-			f.timer = time.AfterFunc(grace, f.check) // owner: the feed; stop: close; it does not wait for anything
+		s.since = clock.Mono()
+		if f.gaps.Add(1) == 1 {
+			f.overdue.Store(int64(s.since + grace))
 		}
 	}
 	s.upTo = max(s.upTo, upTo)
 }
 
-// advanceLocked takes over numbers that came early. If another one is missing, that is a new gap.
+// advanceLocked takes over the next number, and those that came early. If another one is missing, that is a new gap.
 func (f *feed) advanceLocked(s *source) {
-	s.since = time.Now()
-	for range len(s.early) {
-		if _, heard := s.early[s.next]; !heard {
-			return
-		}
+	missed := s.incomplete()
+	for heard := true; heard; _, heard = s.early[s.next] {
 		delete(s.early, s.next)
 		s.next++
 	}
-	if !s.incomplete() {
+	switch {
+	case s.incomplete():
+		s.since = clock.Mono()
+	case missed:
 		f.gaps.Add(-1)
 	}
 }
 
-// check gives up waiting for notices that are overdue.
-func (f *feed) check() {
+// stillWaiting gives up waiting for notices that are overdue, and reports whether others are missing.
+func (f *feed) stillWaiting(now time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.timer = nil; f.closed {
-		return
-	}
-	next := time.Duration(0)
+	next := now + grace
 	for _, s := range f.sources {
-		if !s.incomplete() {
-			continue
+		switch {
+		case !s.incomplete():
+		case s.since+grace > now:
+			next = min(next, s.since+grace)
+		default:
+			f.lost()
+			s.next = s.upTo + 1
+			clear(s.early)
+			f.gaps.Add(-1) // served from again, but for what is void now
 		}
-		if left := grace - time.Since(s.since); left > 0 {
-			if next == 0 || left < next {
-				next = left
-			}
-			continue
-		}
-		f.lost()
-		s.next = s.upTo + 1
-		clear(s.early)
-		f.gaps.Add(-1) // served from again, but for what is void now
 	}
-	if next > 0 {
-		f.timer = time.AfterFunc(next, f.check)
-	}
+	f.overdue.Store(int64(next))
+	return f.gaps.Load() > 0
 }
 
 // restart forgets all sources: what they sent while nobody listened is lost.
 func (f *feed) restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.since = time.Now()
-	f.sources = nil
-	f.gaps.Store(0)
+	f.since = clock.Mono()
+	f.forgetLocked()
 }
 
-func (f *feed) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
-	if f.timer != nil {
-		f.timer.Stop()
-	}
+func (f *feed) forgetLocked() {
+	f.sources = make(map[string]*source)
+	f.gaps.Store(0)
 }

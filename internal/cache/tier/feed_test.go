@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cacheguard/go/internal/run/clock"
 )
 
 func stranger(string) bool { return false }
@@ -15,9 +17,7 @@ func stranger(string) bool { return false }
 func hear(t *testing.T, tier *Tier, source string, numbers ...uint64) {
 	t.Helper()
 	for _, n := range numbers {
-		if _, ok := tier.Hear(Notice{Source: source, Number: n, Key: "other"}.String(), stranger); !ok {
-			t.Fatal("not a notice")
-		}
+		tier.Hear(Notice{Source: source, Number: n, Key: "other"}.String(), stranger)
 	}
 }
 
@@ -51,10 +51,7 @@ func TestNoticesOfLongKeysAreNotKept(t *testing.T) {
 	tier, _ := newTier(t, entries(10))
 	before := inUse()
 	for i := range 100 {
-		hear := Notice{Source: fmt.Sprint("source-", i), Number: 1, Key: strings.Repeat("k", 1<<20)}.String()
-		if _, ok := tier.Hear(hear, stranger); !ok {
-			t.Fatal("not a notice")
-		}
+		tier.Hear(Notice{Source: fmt.Sprint("source-", i), Number: 1, Key: strings.Repeat("k", 1<<20)}.String(), stranger)
 	}
 	if kept := int64(inUse()) - int64(before); kept > 10<<20 {
 		t.Errorf("%d MiB are kept", kept>>20)
@@ -159,6 +156,22 @@ func TestEveryGapIsGivenUp(t *testing.T) {
 	})
 }
 
+// Whoever asks gives up what is overdue. If nobody does, whatever comes in does.
+func TestAGapIsGivenUpThoughNobodyAsks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tier, _ := newTier(t, entries(10))
+		hear(t, tier, "a", 1)
+		for n := uint64(3); n < 1000; n++ {
+			hear(t, tier, "a", n)
+			time.Sleep(grace / 10)
+		}
+		if kept := len(tier.feed.sources["a"].early); kept > 20 {
+			t.Errorf("%d numbers are kept", kept)
+		}
+	})
+}
+
 func TestTooManySourcesAreForgotten(t *testing.T) {
 	t.Parallel()
 	tier, _ := newTier(t, entries(10))
@@ -170,7 +183,7 @@ func TestTooManySourcesAreForgotten(t *testing.T) {
 	if n := len(tier.feed.sources); n > maxSources {
 		t.Errorf("%d sources", n)
 	}
-	if tier.feed.waiting() {
+	if tier.feed.waiting(clock.Mono()) {
 		t.Error("still waiting")
 	}
 	if tier.GetAnyway("k") != nil {

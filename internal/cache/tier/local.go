@@ -9,7 +9,6 @@ import (
 // Tier need one.
 type Local struct {
 	*Tier
-	Probes Probes
 
 	inbox    *wake.Inbox
 	listener *wake.Listener
@@ -32,11 +31,7 @@ func Open(limits Limits, inbox *wake.Inbox, n *Notices, parts Parts, dropped fun
 	}
 	t := l.Tier
 	l.listener = &wake.Listener{
-		Heard: func(payload string) {
-			if notice, ok := t.Hear(payload, n.Own); ok {
-				l.Probes.Found(notice.Key)
-			}
-		},
+		Heard: func(payload string) { t.Hear(payload, n.Own) },
 		Missed: func() {
 			dropped(t.Len())
 			t.Missed()

@@ -30,26 +30,33 @@ const maxNumber = 1 << 62
 const many = "+"
 
 func (n Notice) String() string {
-	number := strconv.FormatUint(n.Number, 10)
+	mark := ""
 	if n.Many {
-		number += many
+		mark = many
 	}
-	return n.Source + " " + number + " " + n.Key
+	return write(n.Source, n.Number, mark, n.Key)
 }
 
 // ParseNotice is the inverse of String.
 func ParseNotice(s string) (n Notice, ok bool) {
-	var number string
-	n.Source, s, _ = strings.Cut(s, " ")
-	number, n.Key, ok = strings.Cut(s, " ")
-	if !ok || len(n.Source) > maxSource {
-		return n, false
-	}
-	n.Source = strings.Clone(n.Source) // it is kept, and the rest of the message is not
-	number, n.Many = strings.CutSuffix(number, many)
-	var err error
-	n.Number, err = strconv.ParseUint(number, 10, 64)
-	return n, err == nil && n.Number > 0 && n.Number <= maxNumber
+	var mark string
+	n.Source, n.Number, mark, n.Key, ok = read(s)
+	n.Many = mark == many
+	return n, ok && (n.Many || mark == "")
+}
+
+// write makes a message, and read is its inverse. The mark says what the rest is.
+func write(source string, number uint64, mark, rest string) string {
+	return source + " " + strconv.FormatUint(number, 10) + mark + " " + rest
+}
+
+func read(s string) (source string, number uint64, mark, rest string, ok bool) {
+	source, s, _ = strings.Cut(s, " ")
+	s, rest, ok = strings.Cut(s, " ")
+	digits := strings.TrimRight(s, many+repeated)
+	number, err := strconv.ParseUint(digits, 10, 64)
+	ok = ok && err == nil && len(source) <= maxSource && number > 0 && number <= maxNumber
+	return strings.Clone(source), number, s[len(digits):], rest, ok // the source is kept, and the rest of the message is not
 }
 
 // Notices makes the notices of one process. It numbers those of each part of the keyspace for themselves, as messages of

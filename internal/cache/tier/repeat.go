@@ -3,7 +3,6 @@ package tier
 import (
 	"context"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -31,21 +30,13 @@ type repetition struct {
 const repeated = "=" // behind the number
 
 func (r repetition) String() string {
-	return r.source + " " + strconv.FormatUint(r.last, 10) + repeated + " " + strconv.FormatUint(r.first, 10)
+	return write(r.source, r.last, repeated, strconv.FormatUint(r.first, 10))
 }
 
 func parseRepetition(s string) (r repetition, ok bool) {
-	source, s, _ := strings.Cut(s, " ")
-	number, from, _ := strings.Cut(s, " ")
-	if number, ok = strings.CutSuffix(number, repeated); !ok || len(source) > maxSource {
-		return r, false
-	}
-	last, err := strconv.ParseUint(number, 10, 64)
-	if err != nil {
-		return r, false
-	}
-	first, err := strconv.ParseUint(from, 10, 64)
-	return repetition{strings.Clone(source), first, last}, err == nil && first > 0 && first <= last && last <= maxNumber
+	source, last, mark, rest, ok := read(s)
+	first, err := strconv.ParseUint(rest, 10, 64)
+	return repetition{source, first, last}, ok && mark == repeated && err == nil && first > 0 && first <= last
 }
 
 // IsRepetition reports whether a message repeats a number, and is about no key.

@@ -18,8 +18,7 @@ type store interface {
 	keep(key string, i *Item, wanted func() bool)
 	Invalidate(key string) (*Item, bool)
 	InvalidateAll()
-	IsWeighted() bool
-	WeightedSize() uint64
+	WeightedSize() uint64 // 0 if entries are limited
 	EstimatedSize() int
 }
 

@@ -63,8 +63,6 @@ type NameMark struct {
 	was   uint64
 }
 
-func (m NameMark) holds() bool { return m.epoch.Load() == m.was }
-
 // MarkName is called before anybody asks whether what was made under the name is still valid, for Keep.
 func (t *Tier) MarkName(name string) NameMark {
 	epoch := &t.names[maphash.String(t.seed, name)%stripes]
@@ -92,6 +90,7 @@ func New(l Limits, live func() bool) (*Tier, error) {
 		return nil, err
 	}
 	t.feed.lost = t.Void
+	t.feed.restart()
 	if l.HotKeys > 0 {
 		t.hot = hottest.NewRanking(l.HotKeys, l.Clock)
 	}
@@ -113,7 +112,7 @@ func (t *Tier) Get(key string) *Item {
 // standing reports whether none of the names that the item was made under was forgotten.
 func (i *Item) standing() bool {
 	for _, name := range i.under {
-		if !name.holds() {
+		if name.epoch.Load() != name.was {
 			return false
 		}
 	}
@@ -136,7 +135,7 @@ func (t *Tier) serves(i *Item) bool {
 
 // informed reports whether notices are known to arrive, and none to be missing.
 func (t *Tier) informed(echo *wake.Echo, now time.Duration) bool {
-	return t.live() && !t.feed.waiting() && (echo == nil || echo.IsYoung(now, t.maxLag))
+	return t.live() && !t.feed.waiting(now) && (echo == nil || echo.IsYoung(now, t.maxLag))
 }
 
 // IsInformed reports whether no notice of the key can be missing that is older than MaxLag.
@@ -152,6 +151,7 @@ func (t *Tier) echoOf(key string) *wake.Echo {
 // GetAnyway returns what is kept for the key and not too old, though notices may be missing; nil if there is nothing.
 func (t *Tier) GetAnyway(key string) *Item {
 	i, found := t.cache.GetIfPresent(key)
+	_ = t.feed.waiting(clock.Mono()) // it may void the item
 	if !found || i.generation != t.generation.Load() || t.clock.Mono() >= i.last || !i.standing() {
 		return nil
 	}
@@ -167,8 +167,10 @@ type Mark struct {
 
 // Mark is called before a key is read, for Keep.
 func (t *Tier) Mark(key string) Mark {
+	now := clock.Mono()
+	_ = t.feed.waiting(now) // it may void what is kept, and not what is read from now on
 	return Mark{
-		live: t.live(), at: t.clock.Mono(), generation: t.generation.Load(), epoch: t.stripe(key).Load(),
+		live: t.live(), at: t.clock.MonoAt(now), generation: t.generation.Load(), epoch: t.stripe(key).Load(),
 	}
 }
 
@@ -201,13 +203,14 @@ func (t *Tier) Missed() {
 	t.feed.restart()
 }
 
-// Hear takes in a notice. Own says that the source is this process, which has seen to it that the key is forgotten.
-func (t *Tier) Hear(payload string, own func(source string) bool) (n Notice, ok bool) {
-	if n, ok = ParseNotice(payload); !ok {
+// Hear takes in a message. Own says that the source is this process, which has seen to it that the key is forgotten.
+func (t *Tier) Hear(payload string, own func(source string) bool) {
+	n, ok := ParseNotice(payload)
+	if !ok {
 		if r, is := parseRepetition(payload); is && !own(r.source) {
 			t.feed.remind(r)
 		}
-		return n, false
+		return
 	}
 	switch {
 	case own(n.Source):
@@ -217,26 +220,19 @@ func (t *Tier) Hear(payload string, own func(source string) bool) (n Notice, ok 
 		t.Forget(n.Key)
 	}
 	t.feed.hear(n)
-	return n, true
 }
 
 // Evictions is how many keys had to give way to others, ever.
 func (t *Tier) Evictions() uint64 { return t.evictions.Load() }
 
 // Bytes is about what the keys that are kept take; 0 if not bytes but entries are limited.
-func (t *Tier) Bytes() uint64 {
-	if !t.cache.IsWeighted() {
-		return 0
-	}
-	return t.cache.WeightedSize()
-}
+func (t *Tier) Bytes() uint64 { return t.cache.WeightedSize() }
 
 // Len is about how many keys are kept.
 func (t *Tier) Len() int { return t.cache.EstimatedSize() }
 
 // Close drops everything and frees what the tier holds.
 func (t *Tier) Close() {
-	t.feed.close()
 	t.Void()
 	t.cache.InvalidateAll()
 }

@@ -24,16 +24,22 @@ func (c *Change) Done(ctx context.Context) error {
 			return
 		}
 		defer c.of.Life.Done()
-		on := c.named()
-		var by map[string]Replacement
-		if !late {
-			by = c.of.Owner.Replacing(ctx, keysOf(on))
-		}
-		if c.err = c.finish(ctx, on, by); late {
+		if c.err = c.end(ctx, late); late {
 			c.err = errs.Join(c.err, c.overdue())
 		}
 	})
 	return c.err
+}
+
+// end ends the change on what it has named. A late one replaces nothing.
+func (c *Change) end(ctx context.Context, late bool) error {
+	if late {
+		ended, end := context.WithCancelCause(ctx)
+		end(c.overdue())
+		ctx = ended
+	}
+	on := c.named()
+	return c.finish(ctx, on, c.of.Owner.Replacing(ctx, keysOf(on)))
 }
 
 // expire ends a shared change that nobody has ended in time.
@@ -44,7 +50,7 @@ func (c *Change) expire() {
 	c.of.Life.Try(func() { // stop: RedisTimeout for each batch
 		c.of.Logger.LogAttrs(context.Background(), slog.LevelWarn, "cacheguard: intent stood for longer than UpdateTimeout, its changes are invalidated now",
 			slog.String("for", time.Since(c.since).Round(time.Millisecond).String()))
-		_ = c.finish(context.Background(), c.named(), nil) // what fails is pending, and Done invalidates once more
+		_ = c.end(context.Background(), true) // what fails is pending, and Done invalidates once more
 	})
 }
 
@@ -62,6 +68,16 @@ func keysOf(on []target) (keys []string) {
 		}
 	}
 	return keys
+}
+
+// namesOf are the names of epochs, each once.
+func namesOf(on []target) (names []string) {
+	for _, t := range on {
+		if t.isEpoch() && !slices.Contains(names, t.name) {
+			names = append(names, t.name)
+		}
+	}
+	return names
 }
 
 // Stop ends the renewals.

@@ -3,6 +3,7 @@ package write
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/errs"
 )
+
+var errNotAnnounced = errors.New("its change could not be announced")
 
 // Replacement is what is put in the place of what Redis has for a key, by the end of a change that stands on it.
 type Replacement interface {
@@ -23,6 +26,7 @@ type Replacement interface {
 // Invalidate removes keys, and ends the epochs of names. Keys that can be replaced are.
 func (w *Writes) Invalidate(ctx context.Context, named, names []string) error {
 	by := w.Owner.Replacing(ctx, named)
+	defer w.Owner.Ended(names)
 	if len(by) == 0 {
 		return w.tell(ctx, requests(w.targets(named, names), ""), sort.invalidate)
 	}
@@ -48,19 +52,28 @@ func (w *Writes) Invalidate(ctx context.Context, named, names []string) error {
 	return errs.Join(failed, err)
 }
 
-// finish ends the change on the targets: where there is a replacement, when that has been loaded, and elsewhere at once.
+// finish ends the change on the targets: where there is a replacement, when that has been loaded, and elsewhere at once; before, as a replacement is
+// loaded under the next epochs of what is ended.
 func (c *Change) finish(ctx context.Context, on []target, by map[string]Replacement) error {
-	var replacing sync.WaitGroup
-	failed := make([]error, len(on)+1)
-	var rest []target
-	for i, t := range on {
-		if r := by[t.name]; r != nil && !t.isEpoch() && c.isPlaced(t) {
-			replacing.Go(func() { failed[i] = c.replace(ctx, t, r) }) // stop: its context, or LoadTimeout; joined below
-		} else {
+	var placed, rest []target
+	for _, t := range on {
+		switch r := by[t.name]; {
+		case t.isEpoch() || r == nil:
 			rest = append(rest, t)
+		case c.isPlaced(t):
+			placed = append(placed, t)
+		default:
+			rest = append(rest, t)
+			r.Report(ctx, protocol.Refused, errNotAnnounced)
 		}
 	}
-	failed[len(on)] = c.of.tell(ctx, requests(rest, c.text), sort.end)
+	failed := make([]error, len(placed), len(placed)+1)
+	failed = append(failed, c.of.tell(ctx, requests(rest, c.text), sort.end))
+	c.of.Owner.Ended(namesOf(rest))
+	var replacing sync.WaitGroup
+	for i, t := range placed {
+		replacing.Go(func() { failed[i] = c.replace(ctx, t, by[t.name]) }) // stop: its context, or LoadTimeout; joined below
+	}
 	replacing.Wait()
 	return errs.Join(failed...)
 }

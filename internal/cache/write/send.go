@@ -41,7 +41,9 @@ func requests(targets []target, text string) []request {
 func failed(requests []request) error {
 	var all []error
 	for i := range requests {
-		all = append(all, requests[i].err)
+		if err := requests[i].err; err != nil {
+			all = append(all, err)
+		}
 	}
 	return errs.Join(all...)
 }

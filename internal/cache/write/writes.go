@@ -65,8 +65,9 @@ type Owner interface {
 	Untold(op, key string, err error) error // does not report it
 	IsFailed(err error) bool                // reports whether Failed returned it
 	Named(keys, tags []string)              // notes what is to be invalidated
-	// Replacing returns what is to be put in the place of some of the keys.
+	// Replacing returns what is to be put in the place of some of the keys, which are about to be invalidated.
 	Replacing(ctx context.Context, keys []string) map[string]Replacement
+	Ended(names []string)  // hears whose epochs were ended
 	ArePending(keys bool)  // notes whether invalidations of keys are pending
 	AreIntended(some bool) // notes whether transactions may have to read past the cache
 }

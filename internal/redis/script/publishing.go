@@ -57,6 +57,6 @@ func PublishAll(ctx context.Context, pipe redis.Pipeliner, cmds ...*redis.Cmd) {
 		}
 	}
 	if pipe.Len() > 0 {
-		_, _ = pipe.Exec(ctx) // see above
+		Exec(ctx, pipe)
 	}
 }

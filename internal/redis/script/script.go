@@ -80,7 +80,7 @@ func RunAll(ctx context.Context, rdb Pipeliner, calls []*Call) []*redis.Cmd {
 		cmds[i] = c.bySHA(ctx)
 		_ = pipe.Process(ctx, cmds[i]) // only queues
 	}
-	_, _ = pipe.Exec(ctx) // each command keeps its error
+	Exec(ctx, pipe)
 
 	for i, c := range calls {
 		if err := cmds[i].Err(); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -89,7 +89,7 @@ func RunAll(ctx context.Context, rdb Pipeliner, calls []*Call) []*redis.Cmd {
 		}
 	}
 	if pipe.Len() > 0 {
-		_, _ = pipe.Exec(ctx) // each command keeps its error
+		Exec(ctx, pipe)
 	}
 	PublishAll(ctx, pipe, cmds...)
 	return cmds

@@ -81,13 +81,11 @@ func (l *lane) withTail(ctx context.Context, calls []*script.Call, bySource bool
 	_ = tail.Process(ctx, marked) // as above
 	wait := redis.NewCmd(ctx, "wait", l.replicas, script.Millis(patience(node, l.link.timeout)))
 	_ = tail.Process(ctx, wait) // as above
-	_, unsent := tail.Exec(ctx)
+	script.Exec(ctx, tail)
 	script.PublishAll(ctx, tail, cmds...)
 
 	have, err := wait.Int()
 	switch {
-	case wait.Err() == nil && err != nil: // the client had no connection, and has told no command
-		return cmds, unsent
 	case err != nil:
 		return cmds, err
 	case marked.Err() != nil:

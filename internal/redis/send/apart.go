@@ -76,11 +76,8 @@ func (l *Link) RunApart(ctx context.Context, calls []*script.Call, replicas int)
 		defer cancel()
 	}
 	for attempt := 1; ; attempt++ {
-		some := make([]Call, len(todo))
-		for n, i := range todo {
-			some[n] = Call{Script: calls[i], Rank: EndsWork, Replicas: replicas}
-		}
-		for n, c := range l.hand(ctx, some) {
+		some := func(n int) Call { return Call{Script: calls[todo[n]], Rank: EndsWork, Replicas: replicas} }
+		for n, c := range l.hand(ctx, len(todo), some) {
 			reply, err := c.wait()
 			if reply.Cmd == nil {
 				reply = failed(err)
@@ -96,19 +93,23 @@ func (l *Link) RunApart(ctx context.Context, calls []*script.Call, replicas int)
 }
 
 // Hand has calls run apart that nobody waits for. Each is told its answer.
-func (l *Link) Hand(ctx context.Context, calls []Call) { l.hand(ctx, calls) }
+func (l *Link) Hand(ctx context.Context, calls []Call) {
+	l.hand(ctx, len(calls), func(i int) Call { return calls[i] })
+}
 
-func (l *Link) hand(ctx context.Context, calls []Call) []*queuedCall {
-	all, known := make([]*queuedCall, len(calls)), make([]*queuedCall, 0, len(calls))
-	for i, c := range calls {
+func (l *Link) hand(ctx context.Context, n int, calls func(i int) Call) []*queuedCall {
+	unknown := make(map[int]error) // why the node of a call is not known
+	all := newCallsTogether(ctx, n, func(i int) (*lane, Call) {
+		c := calls(i)
 		lane, err := l.apart(ctx, c)
-		all[i] = newCall(ctx, lane, c)
-		if err != nil && c.Replicas > 0 {
-			all[i].answer(nil, err)
-			continue
+		if err != nil && c.Replicas > 0 { // else the client says why
+			unknown[i] = err
 		}
-		known = append(known, all[i]) // or the client says why the node is not
+		return lane, c
+	})
+	for i, err := range unknown {
+		all[i].answer(nil, err)
 	}
-	enqueueTogether(known)
+	enqueueTogether(all)
 	return all
 }

@@ -29,11 +29,31 @@ func (l *lane) call(ctx context.Context, c Call) (Reply, error) {
 
 // newCall is a call that its caller will wait for, or that is told.
 func newCall(ctx context.Context, l *lane, c Call) *queuedCall {
-	q := &queuedCall{Call: c, lane: l, ctx: ctx, done: make(chan struct{}), waited: true}
-	if c.Told == nil {
-		q.leaves, _ = ctx.Deadline()
+	q := &struct {
+		queuedCall
+		awaited
+	}{awaited: awaited{done: make(chan struct{})}}
+	q.init(ctx, l, c, &q.awaited)
+	return &q.queuedCall
+}
+
+// newCallsTogether are calls that one caller will wait for, all of them, or that are told: a feed asks for thousands at once.
+func newCallsTogether(ctx context.Context, n int, of func(i int) (*lane, Call)) []*queuedCall {
+	all, room, by := make([]*queuedCall, n), make([]queuedCall, n), &awaited{done: make(chan struct{})}
+	for i := range room {
+		l, c := of(i)
+		room[i].init(ctx, l, c, by)
+		all[i] = &room[i]
 	}
-	return q
+	return all
+}
+
+func (c *queuedCall) init(ctx context.Context, l *lane, call Call, by *awaited) {
+	c.Call, c.lane, c.ctx, c.by, c.waited = call, l, ctx, by, true
+	by.open.Add(1)
+	if c.Told == nil {
+		c.leaves, _ = ctx.Deadline()
+	}
 }
 
 // enqueue queues calls of the lane.
@@ -54,15 +74,14 @@ func (l *lane) enqueue(all ...*queuedCall) error {
 	return nil
 }
 
-// wait waits for the answer.
+// wait waits for the answer, and for those of the calls that were made together with it.
 func (c *queuedCall) wait() (Reply, error) {
 	select {
-	case <-c.done:
+	case <-c.by.done:
 	case <-c.ctx.Done():
 		if c.walkAway() {
 			return Reply{}, context.Cause(c.ctx)
 		}
-		<-c.done
 	}
 	return c.reply, c.err
 }

@@ -2,6 +2,7 @@ package send
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -73,9 +74,15 @@ type queuedCall struct {
 
 	asked time.Time // for Waiters; zero: they have been told, or will not be. Guarded by the lane's mutex.
 	began time.Time // before it was sent last
-	reply Reply     // when done is closed
+	reply Reply     // once it is answered
 	err   error
-	done  chan struct{}
+	by    *awaited
+}
+
+// awaited is what a caller waits for: calls that are not answered yet.
+type awaited struct {
+	open atomic.Int64
+	done chan struct{} // closed once there is none
 }
 
 // unanswered is for a call that will not be sent, now or again. A caller that walks away may do so as well as what fails it.
@@ -112,7 +119,9 @@ func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {
 	}
 	c.answered = true
 	c.reply, c.err = Reply{cmd, c.began}, err
-	close(c.done)
+	if c.by.open.Add(-1) == 0 {
+		close(c.by.done)
+	}
 	return true
 }
 

@@ -97,7 +97,7 @@ func (q *callQueue) send(p *calls, c *queuedCall) {
 // begin adds a call that somebody waits for.
 func (p *calls) begin(c *queuedCall) {
 	switch {
-	case !c.waited:
+	case !c.waited || c.answered:
 	case !c.Trail.begin():
 		c.answerLocked(nil, context.Canceled)
 	default:

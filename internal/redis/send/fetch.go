@@ -53,14 +53,9 @@ func (g *reads) fetch(ctx context.Context) replies {
 }
 
 func get(ctx context.Context, rdb script.Processor, key string) answer {
-	cmd := getCmd(ctx, key)
+	cmd := redis.NewStringCmd(ctx, "get", key)
 	_ = rdb.Process(ctx, cmd) // the command keeps its error
-	return answerOf(cmd)
-}
-
-// getCmd is the command that reads the key.
-func getCmd(ctx context.Context, key string) *redis.StringCmd {
-	return redis.NewStringCmd(ctx, "get", key)
+	return answerOf(cmd.Result())
 }
 
 // key is the i-th key that the parcel reads.
@@ -94,26 +89,25 @@ func (g *reads) mget() []any {
 }
 
 func (g *reads) fetchByPipeline(ctx context.Context) []answer {
-	cmds := make([]*redis.StringCmd, g.len())
+	cmds := make([]*redis.Cmd, g.len())
 	pipe := g.lane.link.rdb.Pipeline()
 	for i := range cmds {
-		cmds[i] = getCmd(ctx, g.key(i))
+		cmds[i] = redis.NewCmd(ctx, "get", g.key(i))
 		_ = pipe.Process(ctx, cmds[i]) // only queues
 	}
-	_, _ = pipe.Exec(ctx) // each command keeps its error
+	script.Exec(ctx, pipe)
 	answers := make([]answer, len(cmds))
 	for i, cmd := range cmds {
-		answers[i] = answerOf(cmd)
+		answers[i] = answerOf(cmd.Text())
 	}
 	return answers
 }
 
 // answerOf tells absence from failure. A key that holds no string holds nothing of ours: it is there, with no content.
-func answerOf(cmd *redis.StringCmd) (a answer) {
-	raw, err := cmd.Bytes()
+func answerOf(found string, err error) (a answer) {
 	switch {
-	case err == nil && raw != nil:
-		a.raw = raw
+	case err == nil && found != "":
+		a.raw = bytesOf(found)
 	case err == nil || redis.HasErrorPrefix(err, "WRONGTYPE"):
 		a.raw = []byte{}
 	case !errors.Is(err, redis.Nil):

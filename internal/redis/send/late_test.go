@@ -53,7 +53,8 @@ func observed(key, word string) (*Call, *lateness) {
 func (s *stage) again(c *Call) doing {
 	s.t.Helper()
 	return doing{begin(s.t, func(ctx context.Context) (*redis.Cmd, error) {
-		q := &queuedCall{Call: *c, lane: s.calls[0], ctx: ctx, done: make(chan struct{}), tried: true, waited: true}
+		q := newCall(ctx, s.calls[0], *c)
+		q.tried = true
 		if err := s.calls[0].enqueue(q); err != nil {
 			return nil, err
 		}

@@ -41,10 +41,9 @@ func (s *Sender) ReleaseTogether(calls []script.Call, worth time.Duration) ([]Re
 
 // enqueueTogether queues the calls, so that those of one part of the keyspace share requests.
 func (s *Sender) enqueueTogether(ctx context.Context, rank Rank, calls []script.Call, trails []*Trail) []*queuedCall {
-	all := make([]*queuedCall, len(calls))
-	for i := range calls {
-		all[i] = newCall(ctx, s.lane(calls[i].Keys[0]), Call{Script: &calls[i], Rank: rank, Trail: trails[i]})
-	}
+	all := newCallsTogether(ctx, len(calls), func(i int) (*lane, Call) {
+		return s.lane(calls[i].Keys[0]), Call{Script: &calls[i], Rank: rank, Trail: trails[i]}
+	})
 	enqueueTogether(all)
 	return all
 }

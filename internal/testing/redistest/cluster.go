@@ -1,6 +1,8 @@
 package redistest
 
 import (
+	"context"
+	"slices"
 	"sync"
 	"testing"
 
@@ -69,6 +71,16 @@ func (c *Cluster) Addrs() []string {
 // Node is a node of the cluster: 0, 1 and 2 started as masters, node 3+i as a replica of master i%3. Kill and Pause
 // make the others fail it over after two seconds.
 func (c *Cluster) Node(i int) *Server { return c.nodes[i] }
+
+// CutBus ends the connection on which a node speaks to the one with the id, as nodes do when a timeout is over, and reports whether there was
+// one. What the node has to say until it has made another, about 100 ms later, is lost. DEBUG crashes Redis 7.0 if there is none to end (redis#12930).
+func CutBus(ctx context.Context, node *redis.Client, id string) (cut bool, err error) {
+	links, err := node.ClusterLinks(ctx).Result()
+	if err != nil || !slices.ContainsFunc(links, func(l redis.ClusterLink) bool { return l.Direction == "to" && l.Node == id }) {
+		return false, err
+	}
+	return true, node.Do(ctx, "debug", "clusterlink", "kill", "to", id).Err()
+}
 
 // Client returns a new client that closes when tb ends. tweaks may change its options.
 func (c *Cluster) Client(tb testing.TB, tweaks ...func(*redis.ClusterOptions)) *redis.ClusterClient {

@@ -48,6 +48,25 @@ func TestClusterClientTakesTweaks(t *testing.T) {
 	}
 }
 
+// Redis 7.0 crashes when a connection is to be ended that is not there.
+func TestTheBusIsCutAsOftenAsOneLikes(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 0)
+	frozen, node := c.Node(0), c.Node(1).Client(t)
+	id := frozen.Client(t).ClusterMyID(t.Context()).Val()
+	frozen.Pause()
+	for i := range 20 {
+		if cut, err := redistest.CutBus(t.Context(), node, id); err != nil || i == 0 && !cut {
+			t.Fatalf("cut %d: %v, %v", i, cut, err)
+		}
+	}
+	frozen.Resume()
+	redistest.Await(t, "it speaks to it again", func() bool {
+		cut, err := redistest.CutBus(t.Context(), node, id)
+		return err == nil && cut
+	})
+}
+
 func TestSentinelPromotesTheReplicaWhenThePrimaryDies(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t)

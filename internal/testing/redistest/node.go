@@ -143,7 +143,7 @@ func (n *node) listens() error {
 	return conn.Close()
 }
 
-// whyEnded reads the log of a server that did not start.
+// whyEnded reads the log of a server that has ended by itself.
 func (n *node) whyEnded() error {
 	log, err := os.ReadFile(n.logFile())
 	if err != nil {
@@ -152,7 +152,7 @@ func (n *node) whyEnded() error {
 	if bytes.Contains(bytes.ToLower(log), []byte("address already in use")) {
 		return fmt.Errorf("%w: %s", errPortTaken, n.addr())
 	}
-	return fmt.Errorf("redistest: redis-server ended at once:\n%s", log)
+	return fmt.Errorf("redistest: redis-server ended:\n%s", log)
 }
 
 // restart begins a new run on the same port. The port was free a moment ago, so another process that has it now gets
@@ -172,9 +172,14 @@ func (n *node) restart() error {
 	})
 }
 
-// close ends the server and removes its directory.
+// close ends the server and removes its directory. It is an error if the server has ended by itself.
 func (n *node) close() error {
-	return errors.Join(n.current().stop(), os.RemoveAll(n.dir))
+	r := n.current()
+	err := r.stop()
+	if !r.proc.killed() {
+		err = errors.Join(err, n.whyEnded())
+	}
+	return errors.Join(err, os.RemoveAll(n.dir))
 }
 
 func (n *node) current() *run {

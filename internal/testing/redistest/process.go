@@ -84,6 +84,12 @@ func (p *process) kill() error {
 // ended reports whether the child has ended.
 func (p *process) ended() bool { return closed(p.done) }
 
+// killed reports whether a child that has ended was killed, rather than having ended by itself.
+func (p *process) killed() bool {
+	status, is := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return is && status.Signal() == syscall.SIGKILL
+}
+
 // Daemon is a server that is no Redis, in a process that dies with the test.
 type Daemon struct {
 	tb   testing.TB

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +55,36 @@ func TestServerIsGoneWhenKillReturnsAndBackWhenRestartReturns(t *testing.T) {
 	s.Restart()
 	if n, err := s.Client(t).Exists(t.Context(), "k").Result(); err != nil || n != 0 {
 		t.Errorf("EXISTS after a restart = %d, %v; want an empty server", n, err)
+	}
+}
+
+// told is a test that hears of errors, and has failed for nobody.
+type told struct {
+	testing.TB
+	cleanups []func()
+	errs     []any
+}
+
+func (t *told) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+func (t *told) Error(err ...any) { t.errs = append(t.errs, err...) }
+
+func TestAServerThatEndsByItselfFailsItsTest(t *testing.T) {
+	t.Parallel()
+	for command, fails := range map[string]bool{"ping": false, "shutdown": true} {
+		other := &told{TB: t}
+		s := redistest.Start(other)
+		pid, err := strconv.Atoi(s.Info("server")["process_id"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = s.Client(t).Do(t.Context(), command).Err() // there may be no answer
+		redistest.Await(t, "it has done so", func() bool { return fails == errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
+		for _, f := range other.cleanups {
+			f()
+		}
+		if got := len(other.errs) > 0; got != fails {
+			t.Errorf("after %s: %v", command, other.errs)
+		}
 	}
 }
 

@@ -9,6 +9,9 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/testing/replay"
@@ -55,83 +58,114 @@ func work(ctx context.Context, out *log.Logger, o options, notes bool, draw int)
 	if draw > 0 {
 		return (&model.Searcher{Dir: dir}).DrawAll(ctx, ".", o.name, draw)
 	}
-	began, failed := time.Now(), 0
+	began := time.Now()
+	var all []search
 	for _, m := range models {
-		if o.name != "" && o.name != m.Name {
-			continue
+		if o.name == "" || o.name == m.Name {
+			all = append(all, searches(&model.Searcher{Dir: dir}, m, o)...)
 		}
-		wrong, err := searchAll(ctx, out, &model.Searcher{Dir: dir}, m, o)
-		if err != nil {
-			return err
-		}
-		failed += wrong
+	}
+	atOnce := runtime.GOMAXPROCS(0)
+	if o.large {
+		atOnce = 1 // one may take gigabytes
+	}
+	wrong, err := inOrder(ctx, out, all, atOnce)
+	if err != nil {
+		return err
 	}
 	out.Printf("all searches took %.0f s\n", time.Since(began).Seconds())
-	if failed > 0 {
-		return fmt.Errorf("%d searches found what they should not, or did not find what they should", failed)
+	if wrong > 0 {
+		return fmt.Errorf("%d searches found what they should not, or did not find what they should", wrong)
 	}
 	return nil
 }
 
-func searchAll(ctx context.Context, out *log.Logger, s *model.Searcher, m model.Model, o options) (wrong int, err error) {
-	report := func(kind string, b model.Bounds, search func(context.Context, model.Model, model.Bounds) (model.Found, error)) error {
-		if o.rule != "" || err != nil {
-			return err
-		}
-		found, err := search(ctx, m, b)
-		if err == nil {
-			out.Printf("%s %s: %s (%d states)\n", m.Name, kind, b.Says, found.States)
-			if found.Wrong != "" {
-				wrong++
-				out.Printf("%s  WRONG: %s\n", replay.Sequence(found.Trail), found.Wrong)
+// search makes a search, and says what came of it.
+type search func(ctx context.Context) said
+
+type said struct {
+	text  string
+	wrong bool
+	err   error
+}
+
+// inOrder makes some searches at once, and prints what they say in their order. It returns how many are wrong.
+func inOrder(ctx context.Context, out *log.Logger, all []search, atOnce int) (wrong int, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer cancel()
+	results := make([]chan said, len(all))
+	for i := range results {
+		results[i] = make(chan said, 1)
+	}
+	var next atomic.Int64
+	for range atOnce {
+		workers.Go(func() { // owner: the call, which waits; ends with the searches
+			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
+				results[i] <- all[i](ctx)
 			}
+		})
+	}
+	for _, result := range results {
+		r := <-result
+		if r.err != nil {
+			return wrong, r.err
 		}
-		return err
-	}
-	for _, b := range m.Holds {
-		err = report("holds", b, s.Holds)
-	}
-	for _, b := range m.Ends {
-		err = report("ends", b, s.Ends)
-	}
-	if o.large {
-		for _, b := range m.Large {
-			err = report("holds (large)", b, s.Holds)
+		out.Print(r.text)
+		if r.wrong {
+			wrong++
 		}
 	}
-	for _, b := range m.Known {
-		if o.rule == "" && err == nil {
-			var found model.Found
-			if found, err = s.Holds(ctx, m, b); err == nil {
-				wrong += missing(out, m, "known", b, found, o.quiet)
-			}
+	return wrong, nil
+}
+
+// searches makes the searches of a model.
+func searches(s *model.Searcher, m model.Model, o options) (all []search) {
+	holds := func(kind string, bounds []model.Bounds, by func(context.Context, model.Model, model.Bounds) (model.Found, error)) {
+		for _, b := range bounds {
+			all = append(all, func(ctx context.Context) said {
+				found, err := by(ctx, m, b)
+				text := fmt.Sprintf("%s %s: %s (%d states)\n", m.Name, kind, b.Says, found.States)
+				if found.Wrong != "" {
+					text += fmt.Sprintf("%s  WRONG: %s\n", replay.Sequence(found.Trail), found.Wrong)
+				}
+				return said{text, found.Wrong != "", err}
+			})
+		}
+	}
+	if o.rule == "" {
+		holds("holds", m.Holds, s.Holds)
+		holds("ends", m.Ends, s.Ends)
+		if o.large {
+			holds("holds (large)", m.Large, s.Holds)
+		}
+		for _, b := range m.Known {
+			all = append(all, func(ctx context.Context) said {
+				found, err := s.Holds(ctx, m, b)
+				return missing(m, "known", b, found, err, o.quiet)
+			})
 		}
 	}
 	for _, r := range m.Rules {
-		if err != nil {
-			return wrong, err
-		}
-		if o.rule != "" && o.rule != r.Name {
-			continue
-		}
-		var found model.Found
-		if found, err = s.Without(ctx, m, r); err == nil {
-			wrong += missing(out, m, "without "+r.Name, r.Bounds, found, o.quiet)
+		if o.rule == "" || o.rule == r.Name {
+			all = append(all, func(ctx context.Context) said {
+				found, err := s.Without(ctx, m, r)
+				return missing(m, "without "+r.Name, r.Bounds, found, err, o.quiet)
+			})
 		}
 	}
-	return wrong, err
+	return all
 }
 
-// missing reports a run that breaks a promise, and returns 1 if there is none.
-func missing(out *log.Logger, m model.Model, kind string, b model.Bounds, found model.Found, quiet bool) int {
-	out.Printf("%s %s: %s\n", m.Name, kind, b.Says)
+// missing says by which run a promise is broken, and that it is wrong if there is none.
+func missing(m model.Model, kind string, b model.Bounds, found model.Found, err error, quiet bool) said {
+	text := fmt.Sprintf("%s %s: %s\n", m.Name, kind, b.Says)
 	if found.Wrong == "" {
-		out.Printf("  WRONG: no promise is broken (%d states)\n", found.States)
-		return 1
+		return said{text + fmt.Sprintf("  WRONG: no promise is broken (%d states)\n", found.States), true, err}
 	}
 	if !quiet {
-		out.Print(replay.Sequence(found.Trail))
+		text += replay.Sequence(found.Trail)
 	}
-	out.Printf("      broken: %s\n", found.Wrong)
-	return 0
+	return said{text + fmt.Sprintf("      broken: %s\n", found.Wrong), false, err}
 }

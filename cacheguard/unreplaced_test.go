@@ -1,0 +1,154 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// unreplacing is a guard with a thing that was asked for.
+type unreplacing struct {
+	*fleet
+	*Cache[int, string]
+	proxy *redistest.Proxy
+}
+
+// aCause is why a thing is removed, and not replaced.
+type aCause struct {
+	cfg  func(*Config)
+	does func(t *testing.T, u *unreplacing) error // makes it so, and invalidates
+	says string                                   // the log
+}
+
+func (u *unreplacing) invalidates(t *testing.T) error { return u.Invalidate(t.Context(), 1) }
+
+func (u *unreplacing) updates(ctx context.Context, err error) error {
+	err = errors.Join(u.Update(ctx, 1, func(context.Context) error { return err }), err)
+	if errors.Is(err, errBroken) {
+		return nil
+	}
+	return err
+}
+
+var causes = map[string]aCause{
+	"Redis is slow": {says: errIsSlow.Error(), does: func(t *testing.T, u *unreplacing) error {
+		u.slow(t)
+		return u.invalidates(t)
+	}},
+	"Redis is slow, before an Update": {says: errIsSlow.Error(), does: func(t *testing.T, u *unreplacing) error {
+		u.slow(t)
+		return u.updates(t.Context(), nil)
+	}},
+	"Bypass": {says: "bypass", does: func(t *testing.T, u *unreplacing) error {
+		u.guard.Bypass(true)
+		return u.invalidates(t)
+	}},
+	"a transaction": {says: errOfTransaction.Error(), does: func(t *testing.T, u *unreplacing) error {
+		in := mustIntend(t, u.guard, Changes{Keys: []string{"another"}})
+		defer mustDone(t, in)
+		return u.Invalidate(in.Context(t.Context()), 1)
+	}},
+	"a call whose context has ended": {says: "gone", does: func(t *testing.T, u *unreplacing) error {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("gone"))
+		return u.Invalidate(ctx, 1)
+	}},
+	"no announcement": {says: "could not be announced", does: func(t *testing.T, u *unreplacing) error {
+		defer u.proxy.On(scriptOf("intend"), redistest.ReplyError("OOM command not allowed")).Remove()
+		u.events.quiet = true
+		return u.invalidates(t)
+	}},
+	"an intent that is over": {
+		says: "UpdateTimeout", cfg: func(cfg *Config) { cfg.LeaseTTL, cfg.UpdateTimeout = brisk, brisk }, does: func(t *testing.T, u *unreplacing) error {
+			_, _ = u.guard.Intend(t.Context(), u.Changes(1)) // may be over before it returns, and is never done
+			redistest.Await(t, "it is over", func() bool { return !u.exists(u.guard.keys.ValueKey(u.Key(1))) })
+			return nil
+		},
+	},
+	"a write that fails": {says: errBroken.Error(), does: func(t *testing.T, u *unreplacing) error { return u.updates(t.Context(), errBroken) }},
+	"an Update whose context ends": {says: "left", does: func(t *testing.T, u *unreplacing) error {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		err := u.Update(ctx, 1, func(context.Context) error {
+			cancel(errBroken)
+			return errors.New("left")
+		})
+		expect.Equal(t, "an error", err != nil, true)
+		return nil
+	}},
+	"an UpdateMany in a transaction": {says: errOfTransaction.Error(), does: func(t *testing.T, u *unreplacing) error {
+		in := mustIntend(t, u.guard, Changes{Keys: []string{"another"}})
+		defer mustDone(t, in)
+		return u.guard.UpdateMany(in.Context(t.Context()), []string{u.Key(1), "more"}, func(context.Context) error { return nil })
+	}},
+	"too many keys that wait": {says: errTooManyWait.Error(), does: func(t *testing.T, u *unreplacing) error {
+		of, _ := u.guard.replaceable(t.Context(), u.Key(1), 0)
+		u.guard.reloads.running = true // it is busy
+		for i := range mostReloads {
+			u.guard.reloads.add(strings.Repeat("k", 1+i), of)
+		}
+		u.guard.reload(t.Context(), u.Key(1))
+		return u.guard.writes.InvalidateOnce(t.Context(), []string{u.Key(1)}, nil)
+	}},
+}
+
+// slow has Redis take longer than loads do.
+func (u *unreplacing) slow(t *testing.T) {
+	part := u.guard.breakers.Breaker(0)
+	redistest.Await(t, "slow", func() bool {
+		for range 100 {
+			part.Took(time.Minute)
+		}
+		return u.guard.Stats().SlowParts == 1
+	})
+}
+
+func TestWhatIsRemovedInsteadOfReplacedIsCountedAndLogged(t *testing.T) {
+	t.Parallel()
+	for name, cause := range causes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, log := logged()
+			cfg.HedgeAfter = time.Hour
+			if cause.cfg != nil {
+				cause.cfg(&cfg)
+			}
+			proxy := redistest.StartProxy(t, shared.Addr())
+			f := newFleetOn(t, shared.Client(t), cfg, proxy.Client(t))
+			c := newCaches(t, f, CacheConfig[int, string]{
+				Name: "hot", Replace: time.Hour, Load: func(context.Context, int) (string, error) { return "v", nil },
+			})[0]
+			f.wantOf(c, 1, "v", nil)
+			f.stored()
+			expect.Equal(t, "the write", cause.does(t, &unreplacing{f, c, proxy}), nil)
+			removed(t, c, f)
+			if !strings.Contains(log(), cause.says) {
+				t.Errorf("%q is not in the log: %s", cause.says, log())
+			}
+		})
+	}
+}
+
+// Where nothing is in the way, nothing is counted: a key that nobody asks for, an Update that was not made, a write of several keys.
+func TestWhatIsNotToBeReplacedIsNotCounted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	c := newCaches(t, f, CacheConfig[int, string]{
+		Name: "hot", Replace: time.Hour, Load: func(context.Context, int) (string, error) { return "v", nil },
+	})[0]
+	f.wantOf(c, 1, "v", nil)
+	f.stored()
+	expect.Equal(t, "Invalidate", c.Invalidate(t.Context(), 2), nil)
+	c.guard.Bypass(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	expect.ErrorIs(t, c.Update(ctx, 1, func(context.Context) error { return nil }), context.Canceled)
+	c.guard.Bypass(false)
+	expect.Equal(t, "UpdateMany", c.guard.UpdateMany(t.Context(), []string{c.Key(1), c.Key(2)}, func(context.Context) error { return nil }), nil)
+	redistest.Await(t, "it is loaded", func() bool { return f.exists(c.guard.keys.ValueKey(c.Key(1))) })
+	expect.Equal(t, "not replaced", c.guard.Stats().NotReplaced, uint64(0))
+}

@@ -1,0 +1,94 @@
+package script_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/script"
+)
+
+// If Redis refuses the connection of a pipeline, go-redis tells the pipeline alone.
+func TestNoCommandOfAPipelineEndsWithNeitherReplyNorError(t *testing.T) {
+	t.Parallel()
+	client := func(o redis.Options) *redis.Client {
+		o.Addr = shared.Addr()
+		c := redis.NewClient(&o)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	wrong := redis.Options{Username: "nobody", Password: "x"}
+	ring := func(shards map[string]redis.Options) *redis.Ring {
+		o := &redis.RingOptions{Addrs: make(map[string]string), HeartbeatFrequency: time.Hour}
+		o.NewClient = func(shard *redis.Options) *redis.Client { return client(shards[shard.Addr]) }
+		for name := range shards {
+			o.Addrs[name] = name
+		}
+		r := redis.NewRing(o)
+		t.Cleanup(func() { _ = r.Close() })
+		return r
+	}
+	for name, rdb := range map[string]script.Pipeliner{
+		"a wrong password": client(wrong), "no such database": client(redis.Options{DB: 1 << 20}), "once": script.OncePipeliner(client(wrong)),
+		"a ring": ring(map[string]redis.Options{"a": wrong, "b": wrong}), "a shard of a ring": ring(map[string]redis.Options{"a": wrong, "b": {}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls []*script.Call
+			for i := range 20 { // of a ring, some are at each shard, and the good one's have other errors
+				calls = append(calls, call(script.Command("get"), fmt.Sprint("absent", i)))
+			}
+			failed := 0
+			for i, cmd := range script.RunAll(context.Background(), rdb, calls) {
+				switch {
+				case cmd.Err() == nil:
+					t.Errorf("command %d ended with neither reply nor error: %v", i, cmd)
+				case cmd.Err() != redis.Nil:
+					failed++
+				}
+			}
+			if failed == 0 {
+				t.Error("none failed")
+			}
+		})
+	}
+}
+
+// A pipeline's error counts as well as each command's, and Exec looks at both.
+func TestPipelinesRunInOnePlace(t *testing.T) {
+	t.Parallel()
+	run := regexp.MustCompile(`\.Exec\([^(),]+\)|\.(Tx)?Pipelined\(|\.TxPipeline\(`)
+	root, seen := filepath.Join("..", "..", ".."), 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(root, path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if slices.Contains([]string{".git", ".tools", "bench", "consensus", "examples", "internal/testing", "proof"}, name) {
+				return filepath.SkipDir // other programs', which look for themselves; SQL
+			}
+			return nil
+		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		seen += strings.Count(string(text), ".Pipeline()")
+		if run.Match(text) && name != "internal/redis/script/exec.go" && name != "cmd/cacheguardctl/ledger.go" { // which returns the pipeline's error
+			t.Errorf("%s runs a pipeline: script.Exec sees to it that no command ends with neither reply nor error", name)
+		}
+		return err
+	})
+	if err != nil || seen < 4 {
+		t.Errorf("%d pipelines, %v", seen, err)
+	}
+}
