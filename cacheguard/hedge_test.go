@@ -219,10 +219,14 @@ func TestGetManyThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {
 
 func TestNothingIsLoadedBesideRedis(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {HedgeAfter: soon, FailClosed: true}} {
+	for name, cfg := range map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {HedgeAfter: soon, FailClosed: true}, "a slower loader": {HedgeAfter: time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, proxy := keptWaiting(t, cfg)
+			if cfg.HedgeAfter == time.Millisecond {
+				f.guards[0].loaders.cost.Took(time.Hour)
+				f.guards[0].ordinary.kind.cost.Took(time.Hour)
+			}
 			mustGet(t, f.guards[1], "k", returns("stored"))
 			rule := proxy.On(reading, redistest.HoldReply)
 			got := async(f.guards[0], "k", unwanted[string](t))
@@ -236,6 +240,29 @@ func TestNothingIsLoadedBesideRedis(t *testing.T) {
 			want(t, got, "stored")
 		})
 	}
+}
+
+// The messages alone are late: whoever waits for another instance has its value all the same, without a load of his own.
+func TestSlowMessagesCostAWaiterNoLoad(t *testing.T) {
+	t.Parallel()
+	cfg := Config{HedgeAfter: soon, LeaseTTL: time.Hour, WaitTimeout: time.Hour}
+	t.Run("the subscription", func(t *testing.T) {
+		t.Parallel()
+		proxy := redistest.StartProxy(t, shared.Addr())
+		f := newFleetOn(t, shared.Client(t), cfg, shared.Client(t), proxy.Client(t)).listening()
+		proxy.DelaySubscribers(lag)
+		f.wakesAWaiter()
+	})
+	t.Run("PUBLISH", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.StartServerless(t) // there, processes publish, and not scripts
+		f := newFleetOn(t, server.Around(t), cfg, server.Client(t), server.Client(t)).listening()
+		mustGet(t, f.guards[1], "other", returns("v")) // it knows what loads take
+		rule := server.On(redistest.Command("publish"), redistest.Hold)
+		defer rule.Remove()
+		f.wakesAWaiter()
+		<-rule.Hit()
+	})
 }
 
 func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {
