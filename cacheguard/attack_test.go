@@ -218,6 +218,7 @@ func TestAnInvalidationThatIsSentAgainWhileAGetReadsIsHeeded(t *testing.T) {
 				refused := 0
 				beside(4, func() {
 					g.read(func() (int64, error) { return cache.Get(context.Background(), rand.N(5)) })
+					<-time.After(rand.N(time.Millisecond)) // hits of a tier would take a processor
 				}, func() {
 					for range 5 {
 						for id := range 5 {

@@ -96,11 +96,12 @@ type CacheConfig[K comparable, V any] struct {
 	// others still serve the old one (not in an Update, which removes it first), puts it in its place in one step, and returns then; so
 	// no Get waits for a load after a write. What it promises is the same: no Get that begins afterwards returns an older value. What
 	// UpdateMany, a tag, or another process that does not replace invalidates is removed; one instance that was asked for it loads
-	// it at once.
+	// it at once, if no more than a thousand keys wait for that.
 	//
 	// Such a load runs only when no other load waits for a slot of MaxLoads and FleetLoads. If there is none within 50 ms, if the load
 	// fails or takes longer than the context of the call or LoadTimeout, or if another write comes in between, the key is removed, as
-	// without Replace (Stats.Replaced, Stats.NotReplaced). So are keys of one call beyond MaxLoads, FleetLoads or 64. Writes of a key
+	// without Replace (Stats.Replaced, Stats.NotReplaced). So are keys of one call beyond MaxLoads, FleetLoads or 64, and all of them within a
+	// transaction, while the cache is bypassed, and while Redis is slow. Writes of a key
 	// that come while it is being loaded share the next load, so an invalidation takes as long as one load or two. Its caller
 	// should hold nothing that the loader needs, as the only connection. The loader's context ends with the call's and has none of
 	// its values: one may be a transaction that is never committed. At least a millisecond. Default: 0, off. -1: the same.

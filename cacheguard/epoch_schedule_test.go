@@ -239,10 +239,20 @@ func playEpochs(order []int, c epochCase, rule epochRules) (w epochWorld, wrong 
 }
 
 // orders calls f with every order of that many steps of each.
-func orders(left []int, f func([]int)) {
+func orders(left []int, f func([]int)) { some(1, left, func(_ int, order []int) { f(order) }) }
+
+// some calls f with the orders whose numbers every divides, and passes by the others without making them.
+func some(every int, left []int, f func(n int, order []int)) {
 	var order []int
+	n := 0
 	var extend func()
 	extend = func() {
+		if every > 1 {
+			if count := countOrders(left); n/every == (n+count)/every {
+				n += count
+				return
+			}
+		}
 		done := true
 		for who := range left {
 			if left[who] == 0 {
@@ -256,10 +266,35 @@ func orders(left []int, f func([]int)) {
 			left[who]++
 		}
 		if done {
-			f(order)
+			n++
+			f(n, order)
 		}
 	}
 	extend()
+}
+
+// countOrders is how many orders of that many steps there are.
+func countOrders(left []int) int {
+	count, steps := 1, 0
+	for _, of := range left {
+		for i := 1; i <= of; i++ {
+			steps++
+			count = count * steps / i
+		}
+	}
+	return count
+}
+
+func TestSomeOrdersAreThoseWhoseNumbersAreDivided(t *testing.T) {
+	t.Parallel()
+	var all, want, got []string
+	orders([]int{3, 0, 2, 4}, func(order []int) { all = append(all, fmt.Sprint(order)) })
+	expect.Equal(t, "orders", countOrders([]int{3, 0, 2, 4}), len(all))
+	for i := 6; i < len(all); i += 7 {
+		want = append(want, fmt.Sprint(i+1, " ", all[i]))
+	}
+	some(7, []int{3, 0, 2, 4}, func(n int, order []int) { got = append(got, fmt.Sprint(n, " ", order)) })
+	expect.Equal(t, "some", fmt.Sprint(got), fmt.Sprint(want))
 }
 
 // epochOrders are what is played: how many steps of each, in which cases.

@@ -67,8 +67,8 @@ func intended(names Changes) func(context.Context, *Cache[int, string], *row, st
 func (e *RedisError) begins() bool { return e.Op == "update" || e.Op == "intend" }
 
 // impatient bounds how long a test of a reply that does not come takes. A busy machine may exceed it, so no test relies on a request that
-// succeeds at once.
-var impatient = Config{RedisTimeout: time.Second, LeaseTTL: time.Second}
+// succeeds at once. A lease outlasts the reply that is waited for, however late the timers are, and its renewal: no lock is lost.
+var impatient = Config{RedisTimeout: time.Second, LeaseTTL: 5 * time.Second}
 
 // changed is two instances with a row in a Cache. Instance 0 reaches Redis through a proxy.
 type changed struct {

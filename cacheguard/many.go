@@ -145,22 +145,29 @@ func (m *many[V]) ask(ctx context.Context, all []*wanted[V]) {
 }
 
 // takeAll takes what was read, and returns the keys that have no answer yet. If Redis is late, it loads what is late beside that.
-func (m *many[V]) takeAll(ctx context.Context, all []*wanted[V]) []*wanted[V] {
-	room, raced := &slab.Slab[readResult[V]]{Left: len(all)}, false
-	for i, r := range all {
-		if !raced && m.mayRace(ctx, r) {
-			if raced = true; m.readBeside(ctx, all[i:]) {
-				return all[:i] // the others have their answers
+func (m *many[V]) takeAll(ctx context.Context, all []*wanted[V]) (taken []*wanted[V]) {
+	room := &slab.Slab[readResult[V]]{Left: len(all)}
+	for taken = all[:0]; len(all) > 0; {
+		next := all[:1]
+		if m.mayRace(ctx, next[0]) {
+			var answered bool
+			if next, all, answered = m.readBeside(ctx, all); answered {
+				continue
 			}
+		} else {
+			all = all[1:]
 		}
-		if !raced && r.err == nil { // a call that has left does not wait again
-			m.await(ctx, r, r.read)
-		}
-		if r.err == nil {
-			m.take(ctx, r, room)
+		for _, r := range next {
+			if r.err == nil { // a call that has left does not wait again
+				m.await(ctx, r, r.read)
+			}
+			if r.err == nil {
+				m.take(ctx, r, room)
+			}
+			taken = append(taken, r)
 		}
 	}
-	return all
+	return taken
 }
 
 // mayRace waits for a read until it is late, and reports whether it is, and the call may load beside that. In a part that is slow it does not wait.
@@ -193,22 +200,31 @@ func (m *many[V]) await(ctx context.Context, r *wanted[V], read *send.Read) {
 	}
 }
 
-// readBeside waits for the reads, and loads their keys beside that. It reports whether that was faster, and has taken the answers then.
-func (m *many[V]) readBeside(ctx context.Context, all []*wanted[V]) bool {
-	won, is, _ := m.beside(ctx, keysOf(all), func(ctx context.Context) (failed error) { // each has its error
-		for _, r := range all {
+// readBeside waits for the first of the reads, which is late, and for what is late with it, and loads their keys beside that. The others are the rest.
+// It reports whether that was faster, and has taken the answers then.
+func (m *many[V]) readBeside(ctx context.Context, all []*wanted[V]) (late, rest []*wanted[V], won bool) {
+	part := m.guard.partOf(all[0].key)
+	for i, r := range all {
+		if i == 0 || !r.read.IsAnswered() && (m.guard.partOf(r.key) == part || m.guard.isSlow(r.key)) {
+			late = append(late, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	answers, won, _ := m.beside(ctx, keysOf(late), func(ctx context.Context) (failed error) { // each has its error
+		for _, r := range late {
 			if m.await(ctx, r, r.read); failed == nil {
 				failed = r.err
 			}
 		}
 		return failed
 	}, func() {})
-	for _, r := range all {
-		if is {
-			m.takeWon(ctx, r.key, won[r.key])
+	if won {
+		for _, r := range late {
+			m.takeWon(ctx, r.key, answers[r.key])
 		}
 	}
-	return is
+	return late, rest, won
 }
 
 // unread loads the keys without reading them, if the call may.

@@ -171,39 +171,47 @@ func (s *sideStage) step(who, step int, bad trouble) error {
 // TestTheScriptsKeepVersionsApartAsTheModelDoes has a writer of version 2, and a reader of version 1 or of none.
 func TestTheScriptsKeepVersionsApartAsTheModelDoes(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour})
-	own, other := protocol.VersionSlot(2), protocol.VersionSlot(1)
-	n := 0
 	for _, of := range []sides{
 		{readers: []int{1}}, {put: true, readers: []int{1}}, {put: true, readers: []int{1}, intrude: true},
 	} {
 		for _, bad := range []trouble{none, intentLost, crash} {
-			orders(of.steps(), func(order []int) {
-				if n++; of.intrude && n%29 != 0 { // all of them take a minute
-					return
-				}
-				s := &sideStage{sides: of}
-				s.stage = stage{fleet: f, key: rand.Text(), token: rand.Text(), source: "old", slot: other}
-				s.putSlot, s.again = own, n%2 == 0
-				if n%3 == 0 {
-					s.slot = "" // of a reader without a version
-				}
-				_, worlds, readers := of.play(order, nothing, sideRules{}, bad)
-				steps := make([]int, len(of.steps()))
-				for _, who := range order {
-					steps[who]++
-					if err := s.step(who, steps[who], bad); err != nil {
-						t.Fatal(err)
-					}
-				}
-				what := fmt.Sprint(order, bad, s.again, s.slot)
-				for i, slot := range []string{own, s.slot} {
-					expect.Equal(t, what+": cached in "+slot, s.cachedAt(slot), worlds[i].cache)
-					expect.Equal(t, what+": lease in "+slot, f.exists(protocol.LeaseKey(f.value(s.key)+slot)), worlds[i].lease != 0)
-				}
-				expect.Equal(t, what+": intent", f.exists(f.intent(s.key)), worlds[0].intent)
-				expect.Equal(t, what+": refused", s.refused, readers[0].refused)
+			t.Run(fmt.Sprint(of, bad), func(t *testing.T) {
+				t.Parallel()
+				theScriptsKeepVersionsApart(t, of, bad)
 			})
 		}
 	}
+}
+
+func theScriptsKeepVersionsApart(t *testing.T, of sides, bad trouble) {
+	t.Helper()
+	f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour})
+	own, other := protocol.VersionSlot(2), protocol.VersionSlot(1)
+	every := 1
+	if of.intrude {
+		every = 29 // all of them take a minute
+	}
+	some(every, of.steps(), func(n int, order []int) {
+		s := &sideStage{sides: of}
+		s.stage = stage{fleet: f, key: rand.Text(), token: rand.Text(), source: "old", slot: other}
+		s.putSlot, s.again = own, n%2 == 0
+		if n%3 == 0 {
+			s.slot = "" // of a reader without a version
+		}
+		_, worlds, readers := of.play(order, nothing, sideRules{}, bad)
+		steps := make([]int, len(of.steps()))
+		for _, who := range order {
+			steps[who]++
+			if err := s.step(who, steps[who], bad); err != nil {
+				t.Fatal(err)
+			}
+		}
+		what := fmt.Sprint(order, bad, s.again, s.slot)
+		for i, slot := range []string{own, s.slot} {
+			expect.Equal(t, what+": cached in "+slot, s.cachedAt(slot), worlds[i].cache)
+			expect.Equal(t, what+": lease in "+slot, f.exists(protocol.LeaseKey(f.value(s.key)+slot)), worlds[i].lease != 0)
+		}
+		expect.Equal(t, what+": intent", f.exists(f.intent(s.key)), worlds[0].intent)
+		expect.Equal(t, what+": refused", s.refused, readers[0].refused)
+	})
 }

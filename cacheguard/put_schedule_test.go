@@ -211,38 +211,42 @@ func (s *putStage) cachedAt(slot string) int {
 
 func TestTheScriptsOfAPutDoWhatTheModelDoes(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour})
-	n := 0
 	for _, bad := range []trouble{none, intentLost, crash} {
-		orders([]int{writerSteps, readerSteps, intruderSteps}, func(order []int) {
-			if n++; n%29 != 0 { // all of them take minutes
-				return
-			}
-			s := &putStage{stage: stage{fleet: f, key: rand.Text(), token: rand.Text(), source: "old", together: n%3 == 0}, again: n%2 == 0}
-			var steps [3]int
-			_, w, all := playPut(order, 1, nothing, putRules{}, bad)
-			for _, who := range order {
-				steps[who]++
-				var err error
-				switch who {
-				case 0:
-					err = s.put(steps[who], bad)
-				case 1:
-					if s.hit = s.hit || steps[who] == 1 && s.cached() != nothing; !s.hit {
-						err = s.read(steps[who])
-					}
-				case 2:
-					err = s.intrude(steps[who])
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			what := fmt.Sprint(order, bad, s.again, s.together)
-			expect.Equal(t, what+": cached", s.cached(), w.cache)
-			expect.Equal(t, what+": intent", f.exists(f.intent(s.key)), w.intent)
-			expect.Equal(t, what+": lease", f.exists(f.lease(s.key)), w.lease != 0)
-			expect.Equal(t, what+": refused", s.refused, all[0].refused)
+		t.Run(fmt.Sprint(bad), func(t *testing.T) {
+			t.Parallel()
+			theScriptsOfAPutDoWhatTheModelDoes(t, bad)
 		})
 	}
+}
+
+func theScriptsOfAPutDoWhatTheModelDoes(t *testing.T, bad trouble) {
+	t.Helper()
+	f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour})
+	some(29, []int{writerSteps, readerSteps, intruderSteps}, func(n int, order []int) { // all of them take minutes
+		s := &putStage{stage: stage{fleet: f, key: rand.Text(), token: rand.Text(), source: "old", together: n%3 == 0}, again: n%2 == 0}
+		var steps [3]int
+		_, w, all := playPut(order, 1, nothing, putRules{}, bad)
+		for _, who := range order {
+			steps[who]++
+			var err error
+			switch who {
+			case 0:
+				err = s.put(steps[who], bad)
+			case 1:
+				if s.hit = s.hit || steps[who] == 1 && s.cached() != nothing; !s.hit {
+					err = s.read(steps[who])
+				}
+			case 2:
+				err = s.intrude(steps[who])
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		what := fmt.Sprint(order, bad, s.again, s.together)
+		expect.Equal(t, what+": cached", s.cached(), w.cache)
+		expect.Equal(t, what+": intent", f.exists(f.intent(s.key)), w.intent)
+		expect.Equal(t, what+": lease", f.exists(f.lease(s.key)), w.lease != 0)
+		expect.Equal(t, what+": refused", s.refused, all[0].refused)
+	})
 }

@@ -26,7 +26,7 @@ type Stats struct {
 
 	FailedRefreshes uint64 // loads in the background that failed, so far; no caller had their errors
 
-	Replaced, NotReplaced uint64 // keys that were invalidated so far, and that CacheConfig.Replace replaced, or would have
+	Replaced, NotReplaced uint64 // invalidated keys, so far, that CacheConfig.Replace replaced, or could not: the next Get loads those. The log says why
 
 	Altered uint64 // values that the Guard checked, and that did not come back from the Codec as they were: see Codec
 

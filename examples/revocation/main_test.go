@@ -128,6 +128,7 @@ func TestASessionIsAdmittedFromSignInOnAndTheCacheDoesNotOutliveIt(t *testing.T)
 		expect.Equal(t, "tried before", byHTTP(a, token), http.StatusUnauthorized)
 		must(t, a.SignIn(t.Context(), token, 1, ends))
 	}
+	expect.Equal(t, "the key on the page", a.permissions.Key(42), "permissions:42")
 	expect.Equal(t, "ended", byHTTP(a, "ended"), http.StatusUnauthorized)
 	expect.Equal(t, "ends", byHTTP(a, "ends"), http.StatusOK)
 	redistest.Await(t, "it is stored", func() bool {

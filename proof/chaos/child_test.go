@@ -56,9 +56,10 @@ type worker struct {
 
 	opened atomic.Pointer[opened] // replaced now and then
 	opens  atomic.Int64
-	dies   atomic.Bool // in its next update
-	did    sync.Map    // operations
-	memory sync.Map    // of the usual mistakes
+	dies   atomic.Bool  // in its next update
+	ending atomic.Int64 // transactions that are being done, which may load what replaces a value
+	did    sync.Map     // operations
+	memory sync.Map     // of the usual mistakes
 }
 
 // newWorker opens what the environment names.

@@ -101,6 +101,9 @@ func (w *worker) open() *opened {
 			if rand.N(4) == 0 { // so that some are stale
 				cacheguard.SetTTL(ctx, rand.N(100*time.Millisecond))
 			}
+			if w.ending.Load() > 0 {
+				w.mayDie()
+			}
 			v, err := w.load(ctx)
 			v.Version = o.version
 			return v, err

@@ -59,6 +59,24 @@ func (w *worker) intend(ctx context.Context, o *opened) error {
 	return w.ended(ctx, o, []string{"key:" + row, "tag:" + tag}, n, from, done)
 }
 
+// intendThing writes a thing, which is replaced if somebody has asked for it. Where it must die, it does while that is being loaded, or after it.
+func (w *worker) intendThing(ctx context.Context, o *opened) error {
+	id, from := rand.N(things), now()
+	in, err := o.guard.Intend(ctx, o.things.Changes(id))
+	if err != nil {
+		return err // nothing was written
+	}
+	n, err := w.commit(ctx, o, from, "key:"+o.things.Key(id))
+	w.ending.Add(1)
+	done := in.Done(ctx)
+	w.ending.Add(-1)
+	w.mayDie()
+	if err != nil {
+		return err
+	}
+	return w.ended(ctx, o, []string{"key:" + o.things.Key(id)}, n, from, done)
+}
+
 // commit writes what an intent that was asked for at from names. If that took so long that the intent may have expired, nothing is said.
 func (w *worker) commit(ctx context.Context, o *opened, from int64, scopes ...string) (int64, error) {
 	n, err := w.truth.write(ctx, "many", 0)

@@ -66,6 +66,7 @@ var operations = map[string]operation{
 	"a block":              {2, (*worker).invalidateBlock, false},
 	"a quiet Get":          {60, (*worker).getQuiet, false},
 	"a key of two kinds":   {10, (*worker).getTwice, false},
+	"a thing's intent":     {8, (*worker).intendThing, true},
 	"a birth":              {6, (*worker).bear, false},
 	"a thing's absence":    {20, (*worker).getBirth, false},
 	"a loader that fails":  {5, (*worker).getFaulty, false},

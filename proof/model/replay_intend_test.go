@@ -149,7 +149,7 @@ func TestRunsOfTheModelOfIntentsAreRunsOfTheScripts(t *testing.T) {
 func TestReplaysOfIntentsFindMistakesInTheScripts(t *testing.T) {
 	t.Parallel()
 	replay.FindsEvery(t, "intend", map[string]model.Mistake{
-		"an intent leaves values as they are":        {"if shorten(key) then", "if false then"},
+		"an intent leaves values as they are":        {"if outlasts(key) then", "if false then"},
 		"an intent leaves leases as they are":        {"redis.pcall('HSET', key, 'until', 1)", "1"},
 		"what is stored does not end with an intent": {"'PX', math.min(ttl, limit or ttl))", "'PX', ttl)"},
 		"local tiers may keep it":                    {"(ends and 85 or 0)", "0"},

@@ -27,7 +27,7 @@ const (
 	StillRuns    What = "slow load, it still runs"
 	Stepped      What = "clock of redis stepped, or another server answers"
 	Dropped      What = "local tier dropped, messages may have been missed"
-	Forgotten    What = "all entries are invalid or gone: redis lost its data, or evicted their epoch, or another instance called InvalidateAll"
+	Forgotten    What = "all entries are invalid or gone: redis lost its data, or evicted their epoch, or another process invalidated all: by InvalidateAll, or as its feed began"
 )
 
 // happened is how often an event did, and when it was logged.

@@ -46,6 +46,7 @@ func (f *feed) waiting(now time.Duration) bool {
 
 // hear notes the number of a notice. The first one of a source may have any: nobody knows what it sent before.
 func (f *feed) hear(n Notice) {
+	_ = f.waiting(clock.Mono()) // else what comes early would be kept for as long as nobody asks
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.sources[n.Source]

@@ -156,6 +156,22 @@ func TestEveryGapIsGivenUp(t *testing.T) {
 	})
 }
 
+// Whoever asks gives up what is overdue. If nobody does, whatever comes in does.
+func TestAGapIsGivenUpThoughNobodyAsks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tier, _ := newTier(t, entries(10))
+		hear(t, tier, "a", 1)
+		for n := uint64(3); n < 1000; n++ {
+			hear(t, tier, "a", n)
+			time.Sleep(grace / 10)
+		}
+		if kept := len(tier.feed.sources["a"].early); kept > 20 {
+			t.Errorf("%d numbers are kept", kept)
+		}
+	})
+}
+
 func TestTooManySourcesAreForgotten(t *testing.T) {
 	t.Parallel()
 	tier, _ := newTier(t, entries(10))

@@ -17,7 +17,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
-// What go-redis says of a pipeline whose connection Redis refuses is said by each of its commands: alone it says so of none.
+// If Redis refuses the connection of a pipeline, go-redis tells the pipeline alone.
 func TestNoCommandOfAPipelineEndsWithNeitherReplyNorError(t *testing.T) {
 	t.Parallel()
 	client := func(o redis.Options) *redis.Client {
@@ -63,7 +63,7 @@ func TestNoCommandOfAPipelineEndsWithNeitherReplyNorError(t *testing.T) {
 	}
 }
 
-// Whoever runs a pipeline of go-redis' has to look at its error and at each command's, as Exec does.
+// A pipeline's error counts as well as each command's, and Exec looks at both.
 func TestPipelinesRunInOnePlace(t *testing.T) {
 	t.Parallel()
 	run := regexp.MustCompile(`\.Exec\([^(),]+\)|\.(Tx)?Pipelined\(|\.TxPipeline\(`)

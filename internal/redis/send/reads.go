@@ -113,6 +113,9 @@ func (r *Read) WaitLate(ctx context.Context) (late bool, err error) {
 // Age is how long ago the first key of its parcel was asked for. It is called when the answer is late.
 func (r *Read) Age() time.Duration { return time.Since(r.group.asked) }
 
+// IsAnswered reports whether Wait returns at once; nil: there is nothing to wait for.
+func (r *Read) IsAnswered() bool { return r == nil || r.group == nil || r.group.answered.IsDone() }
+
 func (r *Read) wait(ctx context.Context, answered <-chan struct{}) error {
 	select {
 	case <-answered: // as for other keys of a GetMany

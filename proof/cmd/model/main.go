@@ -120,7 +120,7 @@ func inOrder(ctx context.Context, out *log.Logger, all []search, atOnce int) (wr
 	return wrong, nil
 }
 
-// searches are those of a model.
+// searches makes the searches of a model.
 func searches(s *model.Searcher, m model.Model, o options) (all []search) {
 	holds := func(kind string, bounds []model.Bounds, by func(context.Context, model.Model, model.Bounds) (model.Found, error)) {
 		for _, b := range bounds {

@@ -26,10 +26,6 @@ for i = names + 1, #KEYS do
   if type(reply) == 'table' then
     return reply -- out of memory: nothing will be written
   end
-  local last = ARGV[2] + ARGV[3]
-  if redis.call('PTTL', untils) < last then
-    redis.call('PEXPIRE', untils, last)
-  end
 end
 for i = 1, names do
   local key = KEYS[i]
@@ -41,6 +37,12 @@ for i = 1, names do
     if type(epoch) ~= 'string' or #epoch ~= 8 or limit <= 0 or redis.pcall('SET', key, epoch .. '!', 'PX', limit).err then
       redis.call('DEL', key)
     end
+  end
+end
+local last = ARGV[2] + ARGV[3]
+for i = names + 1, #KEYS do
+  if redis.call('PTTL', KEYS[i]) < last then
+    redis.call('PEXPIRE', KEYS[i], last) -- the last command on it: see prelude.lua of package protocol
   end
 end
 if ARGV[4] then

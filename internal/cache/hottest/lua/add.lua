@@ -5,9 +5,9 @@
 for i = 3, #ARGV, 2 do
 	redis.call('ZADD', KEYS[1], 'INCR', ARGV[i], ARGV[i + 1])
 end
-redis.call('PEXPIRE', KEYS[1], ARGV[1])
 local least = redis.call('ZREVRANGE', KEYS[1], ARGV[2], -1)
 for _, key in ipairs(least) do
 	redis.call('ZREM', KEYS[1], key)
 end
+redis.call('PEXPIRE', KEYS[1], ARGV[1]) -- the last command: see prelude.lua of package protocol
 return #least

@@ -37,14 +37,11 @@ local function take(generation, dead)
   end
   generation = generation or ARGV[1] .. time[1] .. string.sub('00000' .. time[2], -6)
   redis.call('HSET', KEYS[2], 'token', ARGV[1], 'deadline', now + ARGV[2], 'length', ARGV[2], 'generation', generation,
-    'holder', now .. ' ' .. ARGV[5])
+    'holder', now .. ' ' .. ARGV[5], unpack(limit and {'until', 1} or {}))
   local reply = redis.pcall('PEXPIRE', KEYS[2], limit and math.min(limit, ARGV[3]) or ARGV[3])
   if type(reply) == 'table' then
     redis.call('DEL', KEYS[2]) -- not allowed: no key may be left without a TTL
     return reply
-  end
-  if limit then
-    redis.call('HSET', KEYS[2], 'until', 1)
   end
   return {'lease', generation, dead and 1 or 0, usable and 1 or 0}
 end

@@ -14,21 +14,19 @@ end
 if type(reply) == 'table' then
   return reply -- nothing was removed, because nothing will be written
 end
-extend_ttl(KEYS[1], ARGV[2])
 forget(ARGV[3], ARGV[4])
+local generation = 1
 if ARGV[7] then -- in a lease that nobody holds
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   local lease, limit = KEYS[2 + ARGV[6]], clear_expired(KEYS[2], now)
   drop_expired(KEYS[1], now)
-  local generation = ARGV[1] .. (ARGV[8] or time[1] .. string.sub('00000' .. time[2], -6))
-  if type(redis.pcall('HSET', lease, 'generation', generation)) == 'table' then
-    return ''
+  generation = ARGV[1] .. (ARGV[8] or time[1] .. string.sub('00000' .. time[2], -6))
+  if type(redis.pcall('HSET', lease, 'generation', generation, unpack(limit and {'until', 1} or {}))) == 'table' then
+    generation = ''
+  else
+    redis.call('PEXPIRE', lease, limit and math.min(limit, ARGV[7]) or ARGV[7])
   end
-  redis.call('PEXPIRE', lease, limit and math.min(limit, ARGV[7]) or ARGV[7])
-  if limit then
-    redis.call('HSET', lease, 'until', 1)
-  end
-  return generation
 end
-return 1
+extend_ttl(KEYS[1], ARGV[2])
+return generation

@@ -15,17 +15,12 @@ end
 if type(reply) == 'table' then
   return reply -- out of memory: nothing will be written
 end
-extend_ttl(untils, ARGV[2] + ARGV[3])
 local limit = clear_expired(untils, now)
 
--- Makes a key end with the intent, and reports whether it would not have.
-local function shorten(key)
+-- Reports whether a key would not end with the intent.
+local function outlasts(key)
   local left = redis.call('PTTL', key)
-  if left == -1 or left > limit then
-    redis.call('PEXPIRE', key, limit)
-    return true
-  end
-  return false
+  return left == -1 or left > limit
 end
 
 -- Marks an entry, so that local tiers do not keep it; see written.lua.
@@ -44,8 +39,9 @@ end
 local values = {unpack(KEYS, 7)}
 if redis.call('EXISTS', unpack(values)) > 0 then
   for _, key in ipairs(values) do
-    if shorten(key) then
+    if outlasts(key) then
       mark(key)
+      redis.call('PEXPIRE', key, limit)
     end
   end
 end
@@ -53,12 +49,15 @@ local leases = {unpack(KEYS, 2, 6)}
 if redis.call('EXISTS', unpack(leases)) > 0 then
   for _, key in ipairs(leases) do
     if redis.call('EXISTS', key) == 1 then
-      shorten(key)
+      local cut = outlasts(key)
       if type(redis.pcall('HSET', key, 'until', 1)) == 'table' then
         redis.call('DEL', key) -- no lease, or no memory
+      elseif cut then
+        redis.call('PEXPIRE', key, limit)
       end
     end
   end
 end
+extend_ttl(untils, ARGV[2] + ARGV[3])
 publish(ARGV[4], ARGV[5])
 return 1

@@ -149,7 +149,8 @@ local function set_intent(key, token, ms, instance)
   return redis.pcall('HSET', key, 'writer:' .. token, stands, 'holder:' .. token, now .. ' ' .. instance)
 end
 
--- Makes the key last for at least that many ms.
+-- Makes the key last for at least that many ms. As in all of these scripts, a TTL is the last command on a key: if the clock is set back by more
+-- while a script runs, Redis 7.0 takes the key for expired until the script ends, and what follows would find it empty, and leave it without a TTL.
 local function extend_ttl(key, ms)
   if redis.call('PTTL', key) < tonumber(ms) then
     redis.call('PEXPIRE', key, ms)

@@ -14,6 +14,7 @@ if lease[2] then
   end
   keep = math.min(keep, limit or keep)
 end
-redis.call('PEXPIRE', KEYS[1], keep) -- first: a script that has written something may write more though memory is full
+redis.call('HDEL', KEYS[1], '') -- a script that has written something may write more though memory is full
 redis.call('HSET', KEYS[1], 'deadline', string.format('%.0f', now + ARGV[2]), 'length', ARGV[2])
+redis.call('PEXPIRE', KEYS[1], keep)
 return 1
