@@ -369,6 +369,27 @@ func TestStaleValuesAreRefreshedFromASlowRedisWhereNothingIsLoadedBesideIt(t *te
 	}
 }
 
+// What is loaded beside Redis is kept nowhere. Without the tier, each Get of a hot key would be a load for as long as Redis is slow.
+func TestTheLocalTierHasWhatASlowRedisHas(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{TTL: time.Hour, Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}})
+	f.listening()
+	g, part := f.guards[0], f.guards[0].breakers.Breaker(0)
+	mustGet(t, f.guards[1], "k", returns("stored"))
+	f.stored()
+	g.loaders.cost.Took(time.Millisecond)
+	redistest.Await(t, "the tier has it while Redis is slow", func() bool {
+		for range 100 {
+			part.Took(time.Minute)
+		}
+		if g.Stats().SlowParts == 0 {
+			return false
+		}
+		got := mustGet(t, g, "k", returns("loaded"))
+		return got == "stored" && g.local.Get("k") != nil && g.Stats().SlowParts == 1
+	})
+}
+
 // A Get that may load nothing beside Redis waits for as long as Redis has ever needed, or a load takes, and no longer.
 func TestTimeoutFollowsWhereNothingIsLoadedBesideRedis(t *testing.T) {
 	t.Parallel()
