@@ -116,8 +116,6 @@ func (w *stagedWriter) next(ctx context.Context) error {
 	return nil
 }
 
-func (w *stagedWriter) value0() string { return w.guards[0].keys.ValueKey(w.key) }
-
 // end ends what the writer does.
 func (w *stagedWriter) end(ctx context.Context) (err error) {
 	g, at, notice := w.guards[0], w.place(), w.guards[0].writes.Notice(w.key)
