@@ -44,7 +44,8 @@ func (x *exchange) answerOwn(l *lookup, got found) (did, again bool) {
 		return false, false // the handler was stopped when it had said how large the page is
 	case own.unheard && own.w.IsReleased():
 		x.passThroughAs(unstored) // with its Range, or as a HEAD
-	case own.wasCutOff() && !own.w.Reached() && (own.interrupted || x.mayStandIn(l.usable(), x.now())):
+	case own.wasCutOff() && !own.w.Reached() && (own.interrupted || x.mayStandIn(l.standIn, x.now())),
+		own.standsIn && own.validate == nil:
 		return true, x.trouble(l, errInterrupted)
 	case own.panicked != nil:
 		panic(own.panicked)
@@ -68,9 +69,9 @@ func (x *exchange) trouble(l *lookup, err error) (again bool) {
 	_, redisFailed := errors.AsType[*cacheguard.RedisError](err)
 	_, loadFailed := errors.AsType[*cacheguard.LoadError](err)
 	now := x.now()
-	if (loadFailed || isTimeout(err)) && !redisFailed && x.r.Context().Err() == nil && x.mayStandIn(l.usable(), now) {
+	if (loadFailed || isTimeout(err)) && !redisFailed && x.r.Context().Err() == nil && x.mayStandIn(l.standIn, now) {
 		x.res.Result = Stale
-		return x.send(l, found{rec: l.usable(), mine: true, how: cacheguard.Stale})
+		return x.send(l, found{rec: l.standIn, mine: true, how: cacheguard.Stale})
 	}
 	x.giveUp(l, err)
 	return false

@@ -9,7 +9,7 @@ import (
 
 // evaluate decides whether a stored record may answer the request.
 func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
-	l.markHolds, l.background = nil, false // of a record that was read before, for example in the local tier
+	l.markHolds, l.background, l.standIn = nil, false, nil // of a record that was read before, for example in the local tier
 	rec, err := l.x.cache.decoded.Decode(l.key, raw)
 	if err != nil || rec.Location != l.x.location {
 		return cacheguard.Replace
@@ -24,6 +24,7 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 	}
 	l.previous = rec
 	l.revoked = rec.Page != l.variant.page || !l.seenMine
+	l.standIn = l.usable()
 	if l.revoked || l.reload.replaces(rec) {
 		return cacheguard.Replace
 	}

@@ -74,7 +74,7 @@ func (b *build) decide(status int, h http.Header) writer.Decision {
 	case status == http.StatusNotModified && b.validate != nil:
 		b.confirmed = true
 		return writer.Decision{Explicit: true, Discard: true}
-	case rules.IsFailure(status) && b.lookup.x.mayStandIn(b.validate, b.received):
+	case rules.IsFailure(status) && b.lookup.x.mayStandIn(b.lookup.standIn, b.received):
 		b.standsIn = true
 		return writer.Decision{Explicit: true, Discard: true}
 	}

@@ -29,6 +29,7 @@ type lookup struct {
 	// Set by evaluate too, before it causes a load.
 	previous   *record.Record // the record that is to be replaced
 	revoked    bool           // previous was invalidated: nothing of it may be served again
+	standIn    *record.Record // previous, if this request may have it, which began when it was valid: loads are for others, too
 	background bool           // the request is answered with previous in the meantime
 	markHolds  chan bool      // previous is a mark whose time is up: see mark.go
 }

@@ -37,6 +37,8 @@ func (b *build) outcome() (*record.Record, time.Duration) {
 		return b.headAlone()
 	case b.panicked != nil:
 		return b.instead(record.Failed)
+	case b.standsIn && b.validate == nil: // for its own request alone
+		return b.instead(record.PassThrough)
 	case b.standsIn:
 		rec := *b.validate
 		rec.StandsIn = true

@@ -2,9 +2,13 @@ package middleware
 
 import (
 	"net/http"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // A client may accept a stale page for itself only. Others that wait for the same page have not accepted it.
@@ -47,4 +51,48 @@ func TestAStalePageThatAllowsItStandsInForAllRequests(t *testing.T) {
 	}
 	expect.Equal(t, "calls", p.calls.Load(), 2)
 	expect.Equal(t, "reported as stale", f.count(Stale), 2)
+}
+
+// Whoever has waited for another instance for as long as it may loads by itself. If that fails, the page that it has found before stands in.
+func TestAPageStandsInAfterAWaitForAnotherInstanceToo(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]http.HandlerFunc{
+		"a load that takes too long": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"the failure of one that obeys its context": func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			w.WriteHeader(http.StatusServiceUnavailable)
+		},
+		"a failure":               func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"a connection that broke": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var waited atomic.Bool
+			p := newPage(nil)
+			hold := make(chan struct{})
+			p.serve = func(w http.ResponseWriter, r *http.Request) {
+				switch p.calls.Load() {
+				case 1:
+					says("page", "Cache-Control: max-age=60, stale-if-error=600", "Age: 70")(w, r)
+				case 2: // the one that is waited for
+					<-hold
+					w.WriteHeader(http.StatusServiceUnavailable)
+				default:
+					waited.Store(true)
+					fails(w, r)
+				}
+			}
+			f := newFleetOn(t, shared, 2, Config{}, cacheguard.Config{LoadTimeout: redistest.Brisk, WaitTimeout: time.Millisecond}, p)
+			f.warm("/")
+			<-p.begun
+			first := f.async(0, "/")
+			<-p.begun
+			second := <-f.async(1, "/")
+			close(hold)
+			expect.Equal(t, "it has loaded by itself", waited.Load(), true)
+			expect.Equal(t, "its body", second.body, "page")
+			expect.Equal(t, "the first one's body", (<-first).body, "page")
+			expect.Equal(t, "reported as stale", f.count(Stale), 2)
+		})
+	}
 }
