@@ -48,10 +48,13 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help coverage test test-all test-consensus test-examples race race-rest busy lint licences vulncheck reproducible api-check bench counts compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help need coverage test test-all test-consensus test-examples race race-rest busy lint licences vulncheck reproducible api-check bench counts compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+need: ## install what the targets need and this machine lacks; each target does so for itself
+	@scripts/need $(REDIS) $(SERVERS) promtool nutcracker spin cc git chromium node npm
 
 test: ## run the tests of the library, in some minutes, the first time most of them for compiling; installs Redis where it is missing. RACE=-race adds the race detector
 	@scripts/need $(REDIS) $(if $(RACE),cc) $(if $(findstring twemproxy,$(TAGS)),nutcracker)

@@ -116,6 +116,9 @@ func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64
 			all[name] = lasts.Seconds()
 		}
 	}
+	if stats.SlowParts == 0 {
+		delete(all, "slow") // what was slow does not answer at all
+	}
 	if ago := time.Since(t.Refused); ago < recently {
 		all["refused"] = ago.Seconds()
 	}

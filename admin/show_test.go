@@ -133,6 +133,15 @@ func TestIntentsThatStandAreShownWithTheirInstanceAndAge(t *testing.T) {
 	}
 }
 
+func TestAFrozenRedisIsNotSlowToo(t *testing.T) {
+	t.Parallel()
+	lasts := observe.Troubles{Outage: time.Minute, Slow: time.Minute}
+	for parts, want := range map[int]bool{0: false, 1: true} {
+		_, is := troublesOf(&lasts, &cacheguard.Stats{SlowParts: parts, Subscribed: true})["slow"]
+		expect.Equal(t, "slow", is, want)
+	}
+}
+
 func TestTheHottestKeyComesFirst(t *testing.T) {
 	t.Parallel()
 	g := newGuard(t, cacheguard.Config{Local: cacheguard.LocalConfig{MaxEntries: 10}})

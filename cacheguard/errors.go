@@ -35,6 +35,9 @@ var (
 	errNoKeys   = errors.New("cacheguard: no keys")
 )
 
+// errRejected is why a thing is not stored that Warm has loaded.
+var errRejected = errors.New("loaded, but not stored: the key, or a tag, was invalidated meanwhile, or another load stored a value")
+
 // errNoSpareSlot is why a load that nobody has to wait for did not run.
 var errNoSpareSlot = errors.New("cacheguard: no load slot to spare")
 

@@ -45,6 +45,9 @@ type answer struct {
 	origin  string  // of the load that made it, as far as known
 	loaded  uint64  // the tick when the loader had returned; 0: no loader ran
 
+	// Why what was loaded is not stored; nil: it is, or need not be, or the answer was published before.
+	unstored error
+
 	// The loader gave up because something that it used was cancelled, but not by its waiters: only the call whose
 	// loader it was has failed.
 	cancelled bool
@@ -69,6 +72,9 @@ func (g *Guard) enterRebuild(ctx context.Context, j *load, unfit []byte) (ticket
 		m = spare
 	}
 	return g.enter(ctx, j, m, func(ctx context.Context, publish func(answer)) answer {
+		if j.spare && !j.free { // Warm wants to hear what is stored
+			publish = func(answer) {}
+		}
 		r := g.newRebuild(j, unfit, publish)
 		a := r.run(ctx)
 		if j.free {

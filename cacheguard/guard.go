@@ -79,7 +79,8 @@ type Guard struct {
 	hedged       atomic.Uint64 // loads beside Redis, ever,
 	hedgesWon    atomic.Uint64 // and calls that one answered
 	written      atomic.Uint64 // bytes of entries that loads stored, ever
-	dropping     atomic.Bool   // a value that is too large to be read is being removed
+	filling      filling
+	dropping     atomic.Bool // a value that is too large to be read is being removed
 	inbox        *wake.Inbox
 	keeper       *lease.Keeper
 	breakers     *breaker.Set

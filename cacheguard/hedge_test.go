@@ -219,10 +219,14 @@ func TestGetManyThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {
 
 func TestNothingIsLoadedBesideRedis(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {HedgeAfter: soon, FailClosed: true}} {
+	for name, cfg := range map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {HedgeAfter: soon, FailClosed: true}, "a slower loader": {HedgeAfter: time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, proxy := keptWaiting(t, cfg)
+			if cfg.HedgeAfter == time.Millisecond {
+				f.guards[0].loaders.cost.Took(time.Hour)
+				f.guards[0].ordinary.kind.cost.Took(time.Hour)
+			}
 			mustGet(t, f.guards[1], "k", returns("stored"))
 			rule := proxy.On(reading, redistest.HoldReply)
 			got := async(f.guards[0], "k", unwanted[string](t))
@@ -236,6 +240,29 @@ func TestNothingIsLoadedBesideRedis(t *testing.T) {
 			want(t, got, "stored")
 		})
 	}
+}
+
+// The messages alone are late: whoever waits for another instance has its value all the same, without a load of his own.
+func TestSlowMessagesCostAWaiterNoLoad(t *testing.T) {
+	t.Parallel()
+	cfg := Config{HedgeAfter: soon, LeaseTTL: time.Hour, WaitTimeout: time.Hour}
+	t.Run("the subscription", func(t *testing.T) {
+		t.Parallel()
+		proxy := redistest.StartProxy(t, shared.Addr())
+		f := newFleetOn(t, shared.Client(t), cfg, shared.Client(t), proxy.Client(t)).listening()
+		proxy.DelaySubscribers(lag)
+		f.wakesAWaiter()
+	})
+	t.Run("PUBLISH", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.StartServerless(t) // there, processes publish, and not scripts
+		f := newFleetOn(t, server.Around(t), cfg, server.Client(t), server.Client(t)).listening()
+		mustGet(t, f.guards[1], "other", returns("v")) // it knows what loads take
+		rule := server.On(redistest.Command("publish"), redistest.Hold)
+		defer rule.Remove()
+		f.wakesAWaiter()
+		<-rule.Hit()
+	})
 }
 
 func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {
@@ -340,6 +367,27 @@ func TestStaleValuesAreRefreshedFromASlowRedisWhereNothingIsLoadedBesideIt(t *te
 			redistest.Await(t, "the log says so", func() bool { return strings.Contains(text(), `calls="wait for it"`) })
 		})
 	}
+}
+
+// What is loaded beside Redis is kept nowhere. Without the tier, each Get of a hot key would be a load for as long as Redis is slow.
+func TestTheLocalTierHasWhatASlowRedisHas(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{TTL: time.Hour, Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}})
+	f.listening()
+	g, part := f.guards[0], f.guards[0].breakers.Breaker(0)
+	mustGet(t, f.guards[1], "k", returns("stored"))
+	f.stored()
+	g.loaders.cost.Took(time.Millisecond)
+	redistest.Await(t, "the tier has it while Redis is slow", func() bool {
+		for range 100 {
+			part.Took(time.Minute)
+		}
+		if g.Stats().SlowParts == 0 {
+			return false
+		}
+		got := mustGet(t, g, "k", returns("loaded"))
+		return got == "stored" && g.local.Get("k") != nil && g.Stats().SlowParts == 1
+	})
 }
 
 // A Get that may load nothing beside Redis waits for as long as Redis has ever needed, or a load takes, and no longer.

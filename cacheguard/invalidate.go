@@ -40,7 +40,7 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 		return ErrClosed
 	}
 	defer g.life.Done()
-	g.named(named, nil)
+	g.named(ctx, named, nil)
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskInvalidate, named)
 	err := errs.Join(refused, g.writes.Invalidate(ctx, named, nil))
 	end(End{Err: err})
@@ -71,7 +71,7 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	if len(names) == 0 {
 		return refused
 	}
-	g.named(nil, tags)
+	g.named(ctx, nil, tags)
 	return errs.Join(refused, g.invalidateNames(ctx, names))
 }
 

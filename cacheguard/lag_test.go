@@ -49,6 +49,7 @@ func TestATierServesNothingThatWasInvalidatedLongerAgoThanMaxLag(t *testing.T) {
 		"nothing happens":            func(*fleet, *redistest.Proxy, *redistest.Proxy) {},
 		"the subscription is cut":    func(_ *fleet, reader, _ *redistest.Proxy) { reader.Cut() },
 		"the subscription hangs":     func(_ *fleet, reader, _ *redistest.Proxy) { reader.BlackHoleSubscribers(true) },
+		"the subscription is slow":   func(_ *fleet, reader, _ *redistest.Proxy) { reader.DelaySubscribers(lag) },
 		"the reader's Redis is slow": func(_ *fleet, reader, _ *redistest.Proxy) { reader.Delay(lag) },
 		"the echo's script is forgotten": func(f *fleet, _, _ *redistest.Proxy) {
 			f.redis.ScriptFlush(context.Background())

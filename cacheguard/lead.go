@@ -55,7 +55,7 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 		r.rememberFailure(out)
 	default:
 		r.publish(a)
-		a.before = r.store(ctx, out, got.Generation, began)
+		a.before, a.unstored = r.store(ctx, out, got.Generation, began)
 	}
 	return a
 }
@@ -81,15 +81,16 @@ func (r *rebuild) rememberFailure(out loaded) {
 
 // store stores what was loaded. The value is good for calls that began before the tick that store returns. If the load may be
 // stored, no write overtook it until the fill was sent, so the value is good for all calls that began before that. Otherwise
-// it is good only for calls that began before the loader did.
-func (r *rebuild) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64) {
+// it is good only for calls that began before the loader did. The error says why it is not stored, unless its TTL does.
+func (r *rebuild) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64, unstored error) {
 	ctx = context.WithoutCancel(ctx)
 	stamp, refused := r.stamp(ctx, out.tags)
 	if errors.Is(refused, epoch.ErrUnproven) {
 		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
 		r.giveUp()
-		return began
+		return began, errRejected
 	}
+	refused = cmp.Or(refused, out.refused)
 	f := r.prepare(ctx, out, generation, stamp, refused)
 	sent := r.guard.clock.Tick()
 	prove := r.proof(ctx, stamp)
@@ -98,24 +99,24 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	})
 	proven := prove()
 	if err != nil {
-		r.guard.life.Go(r.giveUp)                       // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
-		_ = r.guard.redisError("fill", r.load.key, err) // the callers have the value
-		return began
+		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
+		return began, r.guard.redisError("fill", r.load.key, err)
 	}
 	switch status, _ := cmd.Text(); status {
 	case protocol.Refused:
 		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
-		return began
+		return began, errRejected
 	case protocol.Stored:
 		r.guard.written.Add(uint64(len(f.Head) + len(f.Tail)))
 	case protocol.Kept:
 	default:
-		r.guard.tell(ctx, report.Unstorable, r.load.key, errors.New(status), r.load.policy.logAttrs()...)
+		refused = errors.New(status)
+		r.guard.tell(ctx, report.Unstorable, r.load.key, refused, r.load.policy.logAttrs()...)
 	}
 	if !proven {
-		return began // a tag was invalidated in the meantime, or nobody knows
+		return began, refused // a tag was invalidated in the meantime, or nobody knows
 	}
-	return sent
+	return sent, refused
 }
 
 // mayShowOld reports whether the loader may see the entry that it is to replace.

@@ -144,7 +144,9 @@ func (g *Guard) loadIn(ctx context.Context, j *load, s limit.Slot, how Outcome) 
 	if out.err != nil && ctx.Err() != nil {
 		return abandoned(ctx)
 	}
-	return out.answer(how, g.process.GoodBefore(began))
+	a := out.answer(how, g.process.GoodBefore(began))
+	a.unstored = ErrNotCached
+	return a
 }
 
 // abandoned is the answer of a flight whose callers have all left, or whose Guard is closed.

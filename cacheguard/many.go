@@ -54,6 +54,7 @@ type many[V any] struct {
 	errs  []error
 
 	counts func(how Outcome, err error) // hears of each key, instead of those who hear of callers; nil: a caller wants the keys
+	again  map[string]bool              // with counts: keys whose first load was rejected
 }
 
 // run gets the keys.

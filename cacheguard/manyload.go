@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
 
 	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/cache/limit"
@@ -32,12 +33,24 @@ func (m *many[V]) load(ctx context.Context, all []*wanted[V]) (rest []string) {
 		switch key := keys[i]; {
 		case got.err != nil:
 			m.fail(ctx, key, "", unanswered(ctx, key, got.err))
+		case m.counts != nil && got.unstored != nil:
+			rest = m.unstored(ctx, key, got.won, rest)
 		case got.answers(m.asked, got.joined):
 			m.takeWon(ctx, key, got.won)
 		default:
 			rest = append(rest, key)
 		}
 	}
+	return rest
+}
+
+// unstored adds the key to the rest if its load was rejected for the first time: its tags are known by now.
+func (m *many[V]) unstored(ctx context.Context, key string, w won, rest []string) []string {
+	if errors.Is(w.unstored, errRejected) && !m.again[key] {
+		m.again[key] = true
+		return append(rest, key)
+	}
+	m.fail(ctx, key, w.outcome, w.unstored)
 	return rest
 }
 

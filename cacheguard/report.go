@@ -113,9 +113,9 @@ func (l *loaders) learn(j *load, tags []string) {
 }
 
 // named counts what is invalidated, or announced to be, and that no Cache or load has.
-func (g *Guard) named(keys, tags []string) {
-	g.journal.Tags.Invalidated(tags, nil)
-	g.journal.Keys.Invalidated(keys, func(key string) bool {
+func (g *Guard) named(ctx context.Context, keys, tags []string) {
+	g.journal.Tags.Invalidated(ctx, tags, nil)
+	g.journal.Keys.Invalidated(ctx, keys, func(key string) bool {
 		name, _, _ := strings.Cut(key, ":")
 		return g.kinds.byName(name) != nil
 	})

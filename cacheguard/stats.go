@@ -30,7 +30,7 @@ type Stats struct {
 
 	Altered uint64 // values that the Guard checked, and that did not come back from the Codec as they were: see Codec
 
-	UnknownTags, UnknownKeys uint64 // invalidated, so far, and of a kind that no load of this Guard has had, and no Cache has
+	UnknownTags, UnknownKeys uint64 // invalidated, so far, and of a kind that no load of this Guard has had, and no Cache has; through a feed: of none of its Guards
 
 	Breakers     int  // circuit breakers: one, or those of the parts of a cluster; a disabled Guard has none
 	BreakersOpen int  // how many are open: Redis, or that part of it, is not asked

@@ -67,7 +67,7 @@ func (g *Guard) update(ctx context.Context, keys []string, v write.Value, write 
 		return ErrClosed
 	}
 	defer g.life.Done()
-	g.named(keys, nil)
+	g.named(ctx, keys, nil)
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
 	v, over := g.anew(ctx, keys, v)

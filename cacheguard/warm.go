@@ -36,7 +36,7 @@ var errWarmWithin = errors.New("cacheguard: warm: the context is a transaction's
 
 // Warmed counts what Warm has looked at.
 type Warmed struct {
-	Loaded  int // by this call, also things that turned out not to exist
+	Loaded  int // by this call, and stored, unless a TTL says otherwise; also things that turned out not to exist
 	Present int // in the cache already, or loaded by somebody else in the meantime
 	Failed  int
 }
@@ -51,7 +51,8 @@ type Warmed struct {
 //
 // Warm ends when ids do, and when ctx ends: then the error is its cause. It goes on if a load fails: the error is then
 // a *KeyError, of the first one. With the context of an Intent, or of a write, it is an error, as nothing may be
-// stored. A thing that cannot be cached (Redis does not answer, Bypass is on, Config.Serve says no) is not loaded, and
+// stored. A thing whose load is rejected (Hooks.OnRejected) is loaded once more; if nothing is stored then either, it
+// counts as failed. A thing that cannot be cached (Redis does not answer, Bypass is on, Config.Serve says no) is not loaded, and
 // counts as failed.
 func (c *Cache[K, V]) Warm(ctx context.Context, ids iter.Seq[K], cfg WarmConfig) (Warmed, error) {
 	if c == nil {
@@ -109,7 +110,7 @@ func (w *warming) add(how Outcome, err error) {
 func (c *Cache[K, V]) warm(ctx context.Context, batch []K, w *warming, cfg *WarmConfig) error {
 	keys, spec := c.many(batch)
 	spec.spare = true
-	m := &many[V]{query: query[V]{guard: c.guard, spec: spec}, counts: w.add}
+	m := &many[V]{query: query[V]{guard: c.guard, spec: spec}, counts: w.add, again: make(map[string]bool)}
 	if w.Failed += len(batch) - len(keys.named); len(batch) > 0 {
 		m.run(ctx, keys.named)
 	}

@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
@@ -188,5 +189,112 @@ func TestWhatCannotBeCachedIsNotWarmed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("no %s in: %v", field, err)
 		}
+	}
+}
+
+// storedThings is how many of the things are in Redis.
+func storedThings(t *testing.T, f *fleet, c *Cache[int, thing], n int) (stored int) {
+	t.Helper()
+	for id := range numbers(n) {
+		if f.exists(f.value(c.Key(id))) {
+			stored++
+		}
+	}
+	return stored
+}
+
+func TestWarmStoresItsFirstBatchAfterASelfCheckHasInvalidatedATag(t *testing.T) {
+	t.Parallel()
+	f, db := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing}), new(rack)
+	expect.ErrorIs(t, f.guards[0].SelfCheck(redistest.Patiently(t)))
+	cfg := db.config(0)
+	cfg.Tags = func(id int, _ thing) []string { return []string{fmt.Sprint("owner:", id)} }
+	c := newCaches(t, f, cfg)[0]
+	w, err := c.Warm(context.Background(), numbers(300), WarmConfig{Pause: -1})
+	expect.Equal(t, "warmed", fmt.Sprint(w, " ", err), "{300 0 0} <nil>")
+	expect.Equal(t, "stored", storedThings(t, f, c, 300), 300)
+	expect.Equal(t, "queries", fmt.Sprint(db.calls(), f.events.rejected.Load()), "[100 100 100] 0")
+}
+
+// disturbed warms things, and does something on another instance while each query runs.
+func disturbed(t *testing.T, tag func() string, things, batch int, do func(*Guard) error) (w warmReply, queries string, stored int) {
+	t.Helper()
+	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, LeaseTTL: time.Minute})
+	db := &rack{begun: make(chan struct{}), release: make(chan struct{})}
+	cfg := db.config(0)
+	cfg.Tags = func(int, thing) []string { return []string{tag()} }
+	c := newCaches(t, f, cfg)[0]
+	done := asyncWarm(context.Background(), c, numbers(things), WarmConfig{Batch: batch, Pause: -1})
+	for {
+		select {
+		case <-db.begun:
+			expect.ErrorIs(t, do(f.guards[1]))
+			db.release <- struct{}{}
+		case w = <-done:
+			return w, fmt.Sprint(db.calls(), f.events.rejected.Load()), storedThings(t, f, c, things)
+		}
+	}
+}
+
+func TestWhatWarmHasLoadedWhileAnUnrelatedTagWasInvalidatedIsLoadedOnceMoreAndStored(t *testing.T) {
+	t.Parallel()
+	own := func() string { return "own" }
+	w, queries, stored := disturbed(t, own, 40, 20, func(g *Guard) error { return g.InvalidateTags(context.Background(), "unrelated") })
+	expect.Equal(t, "warmed", fmt.Sprint(w.Warmed, " ", w.err), "{40 0 0} <nil>")
+	expect.Equal(t, "queries, and loads that were rejected", queries, "[20 20 20 20] 40") // the tags of a key are known once it was loaded
+	expect.Equal(t, "stored", stored, 40)
+}
+
+func TestWhatIsRejectedAgainCountsAsFailed(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(*Guard) error{
+		"they have other tags now":  func(g *Guard) error { return g.InvalidateTags(context.Background(), "unrelated") },
+		"the keys were invalidated": func(g *Guard) error { return g.Invalidate(context.Background(), "thing:1", "thing:2") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, queries, stored := disturbed(t, rand.Text, 2, 2, do)
+			expect.Equal(t, "warmed", w.Warmed, Warmed{Failed: 2})
+			expect.Equal(t, "queries", queries, "[2 2] 4")
+			expect.Equal(t, "stored", stored, 0)
+			if key, is := errors.AsType[*KeyError](w.err); !is || !errors.Is(w.err, errRejected) || !strings.HasPrefix(key.Key, "thing:") {
+				t.Error(w.err)
+			}
+		})
+	}
+}
+
+func TestLoadedIsWhatIsStoredOrNeedNotBe(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing, MaxValueBytes: 12, NegativeTTL: off})
+	c := newCaches(t, f, CacheConfig[int, string]{Name: "text", Load: func(ctx context.Context, id int) (string, error) {
+		switch id {
+		case 1:
+			return "", ErrNotFound
+		case 2:
+			SetTTL(ctx, 0)
+		case 3:
+			return "longer than that", nil
+		}
+		return "short", nil
+	}})[0]
+	w, err := c.Warm(context.Background(), numbers(4), WarmConfig{Pause: -1})
+	expect.Equal(t, "warmed", w, Warmed{Loaded: 3, Failed: 1})
+	if key, is := errors.AsType[*KeyError](err); !is || key.Key != "text:3" || !strings.Contains(err.Error(), "MaxValueBytes") {
+		t.Error(err)
+	}
+}
+
+func TestWarmCountsAsFailedWhatRedisDoesNotConfirm(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: brisk, LeaseTTL: time.Minute})
+	db := new(rack)
+	c := newCaches(t, f, db.config(0))[0]
+	rule := proxy.On(steps["fill"], redistest.Hold)
+	defer rule.Release()
+	w, err := c.Warm(context.Background(), numbers(1), WarmConfig{})
+	expect.Equal(t, "warmed", w, Warmed{Failed: 1})
+	if redis, is := errors.AsType[*RedisError](err); !is || redis.Op != "fill" {
+		t.Error(err)
 	}
 }

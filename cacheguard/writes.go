@@ -36,8 +36,10 @@ func (g *Guard) openWrites() (err error) {
 // writer is a Guard as its writes see it.
 type writer Guard
 
-func (w *writer) Local() *tier.Local        { return w.local }
-func (w *writer) Named(keys, tags []string) { (*Guard)(w).named(keys, tags) }
+func (w *writer) Local() *tier.Local { return w.local }
+func (w *writer) Named(ctx context.Context, keys, tags []string) {
+	(*Guard)(w).named(ctx, keys, tags)
+}
 func (w *writer) Replacing(ctx context.Context, keys []string) map[string]write.Replacement {
 	return (*Guard)(w).replacing(ctx, keys)
 }

@@ -17,14 +17,14 @@ type attempt struct {
 // load lets the handler make the response, and returns its record. The Guard calls it, once for all
 // instances.
 func (l *attempt) load(ctx context.Context, old *[]byte) ([]byte, error) {
-	if l.markHolds != nil {
-		return l.renewMark(ctx, old)
-	}
-	if old == nil {
+	switch {
+	case old == nil && l.markHolds == nil:
 		l.previous = nil // the record that evaluate saw has been invalidated since
+	case old != nil && l.markHolds != nil:
+		return l.renewMark(ctx)
 	}
 	b := &build{lookup: &l.lookup, validate: l.usable(), done: make(chan struct{})}
-	l.run(ctx, b)
+	l.run(ctx, b, l.background && old != nil) // what evaluate saw may have been in the local tier alone: then the request waits
 	if ctx.Err() != nil { // a handler that is told to stop returns as if it were done
 		return nil, fmt.Errorf("middleware: %w: %w", ctx.Err(), context.Cause(ctx))
 	}
@@ -38,10 +38,10 @@ func (l *attempt) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	return l.x.cache.stores(ctx, rec, keep), nil
 }
 
-// run runs the handler, with the request as its outlet if that is there, or without a client. It returns when the handler is done, when its
+// run runs the handler, with the request as its outlet if that is there and waits, or without a client. It returns when the handler is done, when its
 // response turns out not to be storable, or when ctx ends.
-func (l *attempt) run(ctx context.Context, b *build) {
-	heard := !l.background && !l.reload.isLate() && l.take(b)
+func (l *attempt) run(ctx context.Context, b *build, background bool) {
+	heard := !background && !l.reload.isLate() && l.take(b)
 	b.unheard = !heard || l.wantsPart()
 	b.w = b.recorder(l.client)
 	handlerCtx := b.outlive(ctx)

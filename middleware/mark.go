@@ -49,7 +49,7 @@ func (l *lookup) checkMark(status int, h http.Header, began time.Time) {
 }
 
 // renewMark keeps a mark whose time is up, if the response of the request that found it could not be stored either.
-func (l *lookup) renewMark(ctx context.Context, old *[]byte) ([]byte, error) {
+func (l *lookup) renewMark(ctx context.Context) ([]byte, error) {
 	var holds bool
 	select {
 	case holds = <-l.markHolds: // closed: the response did not show it
@@ -57,7 +57,7 @@ func (l *lookup) renewMark(ctx context.Context, old *[]byte) ([]byte, error) {
 		return nil, context.Cause(ctx)
 	}
 	same, keep := *l.previous, time.Duration(0)
-	if holds && old != nil {
+	if holds {
 		same.Received, keep = l.x.now(), 2*same.Until
 	}
 	return l.x.cache.stores(ctx, &same, keep), nil

@@ -178,3 +178,29 @@ func TestAPageIsNotConfusedWithTheMarkThatWasReadBefore(t *testing.T) {
 	expect.Equal(t, "a stale page", l.evaluate(page.Encode()), cacheguard.Replace)
 	expect.Equal(t, "nothing is waited for", l.markHolds == nil && x.checked == nil, true)
 }
+
+// What the local tier still has may be gone from Redis. Then the request waits for the load, and the load for nobody.
+func TestWhatOnlyTheLocalTierHasIsReplacedForTheRequestThatFindsIt(t *testing.T) {
+	t.Parallel()
+	for name, rec := range map[string]record.Record{
+		"a mark": expiredMark("/"),
+		"a page": {
+			Kind: record.Stored, ID: "a", Location: "http://" + host + "/", Received: time.Now().Add(-time.Minute), Status: http.StatusOK,
+			Terms: record.Terms{Explicit: true, Lifetime: time.Second, SWR: time.Hour},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redis, p := redistest.Start(t), newPage(says("new", "Cache-Control: max-age=60"))
+			f := newFleetOn(t, redis, 1, Config{}, cacheguard.Config{Local: cacheguard.LocalConfig{MaxEntries: 100, TTL: time.Hour}}, p)
+			f.keep("/", rec)
+			redistest.Await(t, "the tier has it", func() bool {
+				_, how, err := cacheguard.Fetch(t.Context(), f.guards[0], f.pageKey("/"), cacheguard.Source[[]byte]{})
+				return err == nil && how == cacheguard.Local
+			})
+			expect.Equal(t, "forget", redis.Client(t).FlushAll(t.Context()).Err(), nil)
+			expect.Equal(t, "body", f.get("/").body, "new")
+			expect.Equal(t, "calls", p.calls.Load(), 1)
+		})
+	}
+}

@@ -19,6 +19,9 @@ import (
 // samples is how many PINGs the latency is of.
 const samples = 100
 
+// far is a round trip that no Redis nearby takes.
+const far = 20 * time.Millisecond
+
 // check tries what guards and locks need.
 type check struct {
 	NoLocks bool     `help:"Do not check what locks need: a Redis for a cache alone may evict keys."`
@@ -143,7 +146,8 @@ func (c *check) node(ctx context.Context, rdb *redis.Client) []finding {
 	result, detail = memory(info)
 	found = append(found, say("memory", err, result, detail))
 	latency, offset, err := measure(ctx, rdb)
-	found = append(found, say("latency", err, ok, latency))
+	result, detail = latency.judge()
+	found = append(found, say("latency", err, result, detail))
 	result = ok
 	if offset.Abs() > time.Minute {
 		result = warning
@@ -219,12 +223,12 @@ func memory(info map[string]string) (result, detail string) {
 }
 
 // measure measures round trips, and how far the server's clock is ahead of this machine's.
-func measure(ctx context.Context, rdb *redis.Client) (latency string, offset time.Duration, err error) {
-	took := make([]time.Duration, samples)
+func measure(ctx context.Context, rdb *redis.Client) (latency roundTrips, offset time.Duration, err error) {
+	took := make(roundTrips, samples)
 	for i := range took {
 		began := time.Now()
 		if err := rdb.Ping(ctx).Err(); err != nil {
-			return "", 0, err
+			return nil, 0, err
 		}
 		took[i] = time.Since(began)
 	}
@@ -232,11 +236,25 @@ func measure(ctx context.Context, rdb *redis.Client) (latency string, offset tim
 	began := time.Now()
 	server, err := rdb.Time(ctx).Result()
 	if err != nil {
-		return "", 0, err
+		return nil, 0, err
 	}
-	round := func(d time.Duration) time.Duration { return d.Round(time.Microsecond) }
-	return fmt.Sprintf("p50 %v, p90 %v, p99 %v", round(took[samples/2]), round(took[samples*9/10]), round(took[samples*99/100])),
-		server.Sub(began.Add(time.Since(began) / 2)), nil
+	return took, server.Sub(began.Add(time.Since(began) / 2)), nil
+}
+
+// roundTrips are how long they took, the shortest first.
+type roundTrips []time.Duration
+
+// judge says whether they are those of a Redis nearby.
+func (r roundTrips) judge() (result, detail string) {
+	if len(r) == 0 {
+		return ok, ""
+	}
+	at := func(percent int) time.Duration { return r[len(r)*percent/100].Round(time.Microsecond) }
+	detail = fmt.Sprintf("p50 %v, p90 %v, p99 %v", at(50), at(90), at(99))
+	if at(50) > far {
+		return warning, fmt.Sprintf("%s: a hit takes no less than %v, and a miss several times that; from nearby it is about 1ms", detail, at(50))
+	}
+	return ok, detail
 }
 
 // infoOf is what INFO says.

@@ -96,7 +96,7 @@ type nodeStats struct {
 // shownStats covers all nodes, replicas included.
 type shownStats struct {
 	Prefix    string      `json:"prefix"`
-	Listeners int64       `json:"listeners"` // processes with a local tier, which hear of invalidations
+	Listeners int64       `json:"listeners"` // processes with a local tier, which hear of invalidations; -1: the user may not know
 	Nodes     []nodeStats `json:"nodes"`
 
 	Instances []instanceStats `json:"instances,omitempty"` // with --page
@@ -104,8 +104,12 @@ type shownStats struct {
 }
 
 func (r shownStats) rows() [][]string {
+	listeners := "unknown"
+	if r.Listeners >= 0 {
+		listeners = strconv.FormatInt(r.Listeners, 10)
+	}
 	rows := [][]string{
-		{"listeners", strconv.FormatInt(r.Listeners, 10), "processes with a local tier under the prefix " + r.Prefix},
+		{"listeners", listeners, "processes with a local tier under the prefix " + r.Prefix},
 		{""},
 		{"NODE", "VERSION", "MEMORY", "OF", "POLICY", "EVICTED", "KEYSPACE HITS", "MISSES", "CLIENTS", "OPS/S"},
 	}
@@ -173,7 +177,11 @@ func (c *stats) Run(e *env) error {
 		mu.Lock()
 		defer mu.Unlock()
 		r.Nodes = append(r.Nodes, n)
-		r.Listeners += listeners[channel(e)] // of a cluster, each process subscribes to one node
+		if unheard != nil {
+			r.Listeners = -1
+		} else if r.Listeners >= 0 {
+			r.Listeners += listeners[channel(e)] // of a cluster, each process subscribes to one node
+		}
 		return nil
 	}
 	var err error

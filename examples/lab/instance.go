@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/examples/internal/backends"
 )
 
 const (
@@ -77,6 +78,9 @@ func (l *lab) config(in *instance, s settings) cacheguard.Config {
 				note("asks Redis again.")
 			}
 		},
+	}
+	if l.patience == backends.Patience {
+		cfg.HedgeAfter = -1 // queries are counted, also on a busy machine
 	}
 	if s.Stale {
 		cfg.StaleFor = staleFor

@@ -104,15 +104,20 @@ var (
 	resumePrimary = trouble{"a primary freezes, and goes on", func(r *revocation) {
 		r.loses((*redistest.Server).Pause, (*redistest.Server).Resume)
 	}}
-	// cutBus has one node of a cluster stand still, and another one lose what it has to say to it.
+	// cutBus has one node of a cluster stand still, and the others lose what they have to say to it.
 	cutBus = trouble{"the bus of a cluster is cut", func(r *revocation) {
 		ctx, frozen := context.Background(), rand.N(3)
-		other, node := r.nodes[(frozen+1+rand.N(2))%3], r.cluster.Node(frozen)
-		id := r.nodes[frozen].ClusterMyID(ctx).Val()
+		node, id := r.cluster.Node(frozen), r.nodes[frozen].ClusterMyID(ctx).Val()
 		node.Pause()
-		for until := mono() + int64(rand.N(1500*time.Millisecond)); mono() < until; r.pause(20 * time.Millisecond) {
-			if _, err := redistest.CutBus(ctx, other, id); err != nil {
-				r.Error(err)
+		lasts := []time.Duration{400 * time.Millisecond, 1500 * time.Millisecond}[rand.N(2)] // subscribers bear the former, and keep what they have
+		for until := mono() + int64(rand.N(lasts)); mono() < until; r.pause(20 * time.Millisecond) {
+			for i, other := range r.nodes {
+				if i == frozen {
+					continue
+				}
+				if _, err := redistest.CutBus(ctx, other, id); err != nil {
+					r.Error(err)
+				}
 			}
 		}
 		node.Resume()

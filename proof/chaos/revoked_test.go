@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -82,9 +83,9 @@ func underSentinel(t *testing.T) *revocation {
 }
 
 // onBus is a cluster, whose bus may lose notices: then repeated numbers are the bound.
-func onBus(t *testing.T) *revocation {
+func onBus(t *testing.T, env ...string) *revocation {
 	cluster := redistest.StartCluster(t, 0)
-	r := newRevocation(t, "ADDRS="+strings.Join(cluster.Addrs(), ","), "CLUSTER=yes", "BOUND=8s")
+	r := newRevocation(t, append([]string{"ADDRS=" + strings.Join(cluster.Addrs(), ","), "CLUSTER=yes", "BOUND=8s"}, env...)...)
 	r.cluster = cluster
 	for i := range cluster.Addrs() {
 		rdb := cluster.Node(i).Client(t)
@@ -256,6 +257,40 @@ func (p plainEchoes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 			return nil
 		}
 		return next(ctx, rest)
+	}
+}
+
+// unnumbered is the mistake of notices that nobody misses: each has a source of its own, and none is repeated.
+type unnumbered struct{}
+
+func (unnumbered) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (u unnumbered) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		u.edit(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (u unnumbered) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			u.edit(cmd)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (unnumbered) edit(cmd redis.Cmder) {
+	args := cmd.Args()
+	for i := range args {
+		text, _ := args[i].(string)
+		if n, is := tier.ParseNotice(text); is {
+			n.Source, n.Number = fmt.Sprint(n.Source, "-", n.Number), 1
+			args[i] = n.String()
+		} else if tier.IsRepetition(text) {
+			args[i] = ""
+		}
 	}
 }
 

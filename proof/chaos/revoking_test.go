@@ -46,12 +46,13 @@ type revoking struct {
 	lag    time.Duration // MaxLag
 	bound  time.Duration // what is promised here
 	rdb    redis.UniversalClient
+	single bool // it invalidates one key at a time, so that what is lost is not made good at once
 	guard  *cacheguard.Guard
 	rows   *cacheguard.Cache[int, int64]
 }
 
 func newRevoking(t *testing.T) *revoking {
-	r := &revoking{T: t, ledger: openLedger(t, os.Getenv("LEDGER"))}
+	r := &revoking{T: t, ledger: openLedger(t, os.Getenv("LEDGER")), single: os.Getenv("SINGLE") != ""}
 	var errs [6]error
 	r.place, errs[0] = strconv.Atoi(os.Getenv("PLACE"))
 	r.lag, errs[1] = time.ParseDuration(os.Getenv("LAG"))
@@ -66,6 +67,9 @@ func newRevoking(t *testing.T) *revoking {
 	}
 	if os.Getenv("REFUSING") == "mistaken" {
 		r.rdb.AddHook(plainEchoes{r.rdb})
+	}
+	if os.Getenv("UNNUMBERED") != "" && os.Getenv("ROLE") != "reader" { // whose echoes would look like notices
+		r.rdb.AddHook(unnumbered{})
 	}
 	cfg := cacheguard.Config{Prefix: "revoked", TTL: time.Hour, LeaseTTL: lease, Replicas: replicas, Hooks: cacheguard.Hooks{OnGet: noted}}
 	kind := cacheguard.CacheConfig[int, int64]{
@@ -152,7 +156,11 @@ func (r *revoking) get(ctx context.Context, rows []int) (map[int]int64, error) {
 
 func (r *revoking) revoke() {
 	for n := 0; !r.ledger.stop.Load(); n++ {
-		switch change := rand.N(1000); {
+		change := rand.N(1000)
+		if r.single {
+			change = max(change, 84)
+		}
+		switch {
 		case n > 0 && r.ledger.dies[r.place].Load():
 			r.die()
 		case n > 0 && change < 40:

@@ -72,6 +72,13 @@ func TestPlainEchoesAreFoundWhereScriptsMayNotPublish(t *testing.T) { // alone, 
 	r.rage(killInvalidator)
 }
 
+// What a bus loses is missed by its number, and by nothing else.
+func TestNoticesThatNobodyMissesAreFoundWhereABusIsCut(t *testing.T) { // alone, too
+	r := onBus(t, "UNNUMBERED=yes", "SINGLE=yes", "BOUND=2s")
+	r.mistaken = true
+	r.rage(cutBus)
+}
+
 // Each promise is broken by a cache made by hand, or the other tests prove nothing.
 func TestTheUsualMistakesAreFound(t *testing.T) {
 	t.Parallel()

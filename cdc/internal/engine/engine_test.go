@@ -240,3 +240,29 @@ func TestBehindIsHowOldAValueCanBe(t *testing.T) {
 	expect.Equal(t, "reading", e.Stats().Reading, false)
 	expect.Equal(t, "the error of many keys has one line", brief{errors.Join(errRunning, errRunning, errRunning)}.Error(), errRunning.Error()+" (and 2 more)")
 }
+
+func TestANameThatOneGuardOfAFeedHasIsUnknownToNone(t *testing.T) {
+	t.Parallel()
+	products, _ := newGuard(t, shared.Client(t))
+	permissions, _ := newGuard(t, shared.Client(t))
+	names := cacheguard.Changes{Keys: []string{"product:1", "permission:1", "prodcut:1"}, Tags: []string{"category:1", "owner:1", "onwer:1"}}
+	e := newEngine(t, []*cacheguard.Guard{products, permissions}, cdc.Table{Name: "x", Changed: nothing})
+	load := func(guard *cacheguard.Guard, key, tag string) {
+		_, err := cacheguard.Get(t.Context(), guard, key, func(ctx context.Context) (string, error) {
+			cacheguard.SetTags(ctx, tag)
+			return "v", nil
+		})
+		expect.ErrorIs(t, err)
+	}
+	unknown := func(g *cacheguard.Guard) string { s := g.Stats(); return fmt.Sprint(s.UnknownKeys, s.UnknownTags) }
+	load(products, "product:1", "category:1")
+	expect.ErrorIs(t, e.Invalidate(t.Context(), names, nil))
+	expect.Equal(t, "while a Guard knows nothing", unknown(products)+", "+unknown(permissions), "0 0, 0 0")
+	load(permissions, "permission:1", "owner:1")
+	for range 2 {
+		expect.ErrorIs(t, e.Invalidate(t.Context(), names, nil))
+	}
+	expect.Equal(t, "mistyped, for both", unknown(products)+", "+unknown(permissions), "2 2, 2 2")
+	expect.ErrorIs(t, products.Invalidate(t.Context(), "permission:1"))
+	expect.Equal(t, "without the feed, each Guard judges for itself", unknown(products), "3 2")
+}

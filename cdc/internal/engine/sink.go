@@ -11,19 +11,22 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 // invalidate invalidates what a batch names, in all Guards, and returns nil when Redis has acknowledged all of it. Running twice does no harm.
 func invalidate(ctx context.Context, guards []*cacheguard.Guard, keys, tags []string, whole []*Table) error {
 	var calls []func() error
-	if len(keys) > 0 || len(tags) > 0 {
-		for _, g := range guards {
-			if len(keys) > 0 {
-				calls = append(calls, func() error { return g.Invalidate(ctx, keys...) })
-			}
-			if len(tags) > 0 {
-				calls = append(calls, func() error { return g.InvalidateTags(ctx, tags...) })
-			}
+	ofKeys, ofTags := ctx, ctx
+	if len(guards) > 1 {
+		ofKeys, ofTags = observe.WithTogether(ctx, len(guards)), observe.WithTogether(ctx, len(guards))
+	}
+	for _, g := range guards {
+		if len(keys) > 0 {
+			calls = append(calls, func() error { return g.Invalidate(ofKeys, keys...) })
+		}
+		if len(tags) > 0 {
+			calls = append(calls, func() error { return g.InvalidateTags(ofTags, tags...) })
 		}
 	}
 	entire, kinds := wholeOf(whole)

@@ -127,9 +127,12 @@ func (p *part) key(name string) string {
 
 // Forget is called when this instance has invalidated the name in that part.
 func (e *Epochs) Forget(name string, part int) {
-	if name == All {
-		e.parts[part].forgot.Add(1)
-		e.parts[part].seen.Store(nil)
+	switch p := &e.parts[part]; name[0] {
+	case All[0]:
+		p.forgot.Add(1)
+		p.seen.Store(nil)
+	case tagLetter:
+		p.known.Store(nil)
 	}
 }
 

@@ -1,11 +1,14 @@
 package report
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 const (
@@ -65,15 +68,16 @@ func has(had *map[string]struct{}, name string) bool {
 	return is
 }
 
-// Invalidated counts those of the names that no load has had, except for some.
-func (k *Known) Invalidated(names []string, except func(name string) bool) {
+// Invalidated counts those of the names that no load has had, except for some. What a feed invalidates in several Guards is counted if it is
+// unknown to all of them.
+func (k *Known) Invalidated(ctx context.Context, names []string, except func(name string) bool) {
 	had := k.had.Load()
 	if had == nil || k.full.Load() {
 		return
 	}
 	for _, name := range names {
 		if name != "" && !has(had, name) && (except == nil || !except(name)) {
-			k.count(strings.Clone(KindOf(name)))
+			observe.Unknown(ctx, name, func() { k.count(strings.Clone(KindOf(name))) })
 		}
 	}
 }

@@ -20,16 +20,16 @@ func TestKindsOfNamesEndBeforeTheColonOrTheNumber(t *testing.T) {
 func TestWhatIsInvalidatedAndNoLoadHasHadIsCountedUntilOneHasIt(t *testing.T) {
 	t.Parallel()
 	var k Known
-	k.Invalidated([]string{"category:shoes"}, nil)
+	k.Invalidated(t.Context(), []string{"category:shoes"}, nil)
 	expect.Equal(t, "before there was a load", k.Count(), 0)
 	expect.Equal(t, "kinds before there was a load", k.Kinds() == nil, true)
 	k.Had()
 	expect.Equal(t, "kinds of a load without names", fmt.Sprintf("%#v", k.Kinds()), "[]string{}")
-	k.Invalidated([]string{"category:shoes", "categroy:shoes", "excepted:1", ""}, func(name string) bool { return name == "excepted:1" })
-	k.Invalidated([]string{"categroy:hats"}, nil)
+	k.Invalidated(t.Context(), []string{"category:shoes", "categroy:shoes", "excepted:1", ""}, func(name string) bool { return name == "excepted:1" })
+	k.Invalidated(t.Context(), []string{"categroy:hats"}, nil)
 	expect.Equal(t, "unknown", fmt.Sprint(k.Unknown()), "map[category:1 categroy:2]")
 	k.Had("category:boots", "all")
-	k.Invalidated([]string{"category:shoes", "all"}, nil)
+	k.Invalidated(t.Context(), []string{"category:shoes", "all"}, nil)
 	expect.Equal(t, "unknown once a load has it", fmt.Sprint(k.Unknown()), "map[categroy:2]")
 	expect.Equal(t, "kinds", fmt.Sprint(k.Kinds()), "[all category]")
 	expect.Equal(t, "counted", k.Count(), 2)
@@ -41,14 +41,14 @@ func TestKindsAreBounded(t *testing.T) {
 	var k Known
 	k.Had()
 	for n := range 2 * mostUnknown {
-		k.Invalidated([]string{letters(n)}, nil)
+		k.Invalidated(t.Context(), []string{letters(n)}, nil)
 	}
 	expect.Equal(t, "counted by name", len(k.Unknown()), mostUnknown+1)
 	expect.Equal(t, "counted", k.Count(), 2*mostUnknown)
 	for n := range 2 * mostKinds {
 		k.Had(letters(n))
 	}
-	k.Invalidated([]string{"unknown"}, nil)
+	k.Invalidated(t.Context(), []string{"unknown"}, nil)
 	expect.Equal(t, "of too many", k.Count(), 0)
 	expect.Equal(t, "kinds, of too many", k.Kinds() == nil, true)
 	expect.Equal(t, "remembered", len(*k.had.Load()) <= mostKinds, true)

@@ -44,7 +44,7 @@ func (c *Change) Announce(ctx context.Context, keys, tags []string) error {
 		return w.Closed
 	}
 	defer w.Life.Done()
-	w.Owner.Named(keys, tags)
+	w.Owner.Named(ctx, keys, tags)
 	added, err := c.add(keys, tags)
 	if err != nil || len(added) == 0 || w.InProcess != nil {
 		return err

@@ -60,11 +60,11 @@ type Config struct {
 
 // Owner is the Guard.
 type Owner interface {
-	Local() *tier.Local                     // nil: it has none
-	Failed(op, key string, err error) error // reports that Redis failed, and returns the error for that
-	Untold(op, key string, err error) error // does not report it
-	IsFailed(err error) bool                // reports whether Failed returned it
-	Named(keys, tags []string)              // notes what is to be invalidated
+	Local() *tier.Local                             // nil: it has none
+	Failed(op, key string, err error) error         // reports that Redis failed, and returns the error for that
+	Untold(op, key string, err error) error         // does not report it
+	IsFailed(err error) bool                        // reports whether Failed returned it
+	Named(ctx context.Context, keys, tags []string) // notes what is to be invalidated
 	// Replacing returns what is to be put in the place of some of the keys, which are about to be invalidated.
 	Replacing(ctx context.Context, keys []string) map[string]Replacement
 	Ended(names []string)  // hears whose epochs were ended

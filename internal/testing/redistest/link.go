@@ -147,6 +147,7 @@ func (l *link) replies() {
 func (l *link) reply(v value) bool {
 	l.mu.Lock()
 	d, last := l.ledger.match(v)
+	subscriber := l.ledger.subscriber
 	l.mu.Unlock()
 	swallow := false
 	if rule := d.take(v); rule != nil {
@@ -166,6 +167,9 @@ func (l *link) reply(v value) bool {
 		}
 	}
 	weather := l.proxy.now()
+	if subscriber {
+		time.Sleep(weather.delaySubscribers)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if swallow && !l.mute {

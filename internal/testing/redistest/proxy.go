@@ -37,6 +37,7 @@ type weather struct {
 	delay                time.Duration
 	blackHole            bool
 	blackHoleSubscribers bool
+	delaySubscribers     time.Duration
 }
 
 // StartProxy runs a proxy before the server at upstream until the test ends.

@@ -15,6 +15,11 @@ func (p *Proxy) BlackHoleSubscribers(on bool) {
 	p.change(func(w *weather) { w.blackHoleSubscribers = on })
 }
 
+// DelaySubscribers has each message reach the connections that have subscribed to something later by d than the one before it.
+func (p *Proxy) DelaySubscribers(d time.Duration) {
+	p.change(func(w *weather) { w.delaySubscribers = d })
+}
+
 func (p *Proxy) change(set func(*weather)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
