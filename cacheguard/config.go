@@ -54,8 +54,8 @@ type Config struct {
 	SlowLoad time.Duration
 
 	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing. Time
-	// in the queue for MaxLoads does not count. Default: LoadTimeout, so that a slow load does not run twice. -1: no
-	// limit but the context's.
+	// in the queue for MaxLoads does not count. Default: LoadTimeout and RedisTimeout, so that a slow load does not run
+	// twice, and the failure of one that is too slow is shared. -1: no limit but the context's.
 	WaitTimeout time.Duration
 
 	// LeaseTTL is how long the lease of a load outlives an instance that dies. A third of LeaseTTL is the interval
@@ -293,7 +293,6 @@ func (c Config) withDefaults() Config {
 	config.SetDefault(&c.NegativeTTL, min(defaultNegativeTTL, max(c.TTL, 0)))
 	config.SetDefault(&c.Jitter, defaultJitter)
 	config.SetDefault(&c.LoadTimeout, defaultLoadTimeout)
-	config.SetDefault(&c.WaitTimeout, c.LoadTimeout)
 	config.SetDefault(&c.SlowLoad, max(c.LoadTimeout, 0)/10)
 	config.SetDefault(&c.SlowLoad, defaultLoadTimeout/10)
 	config.SetDefault(&c.LeaseTTL, defaultLeaseTTL)
@@ -302,6 +301,10 @@ func (c Config) withDefaults() Config {
 	config.SetDefault(&c.MaxValueBytes, defaultMaxValueBytes)
 	c.follows = c.follows || c.RedisTimeout == 0
 	config.SetDefault(&c.RedisTimeout, config.DefaultRedisTimeout)
+	if c.LoadTimeout == off {
+		config.SetDefault(&c.WaitTimeout, off)
+	}
+	config.SetDefault(&c.WaitTimeout, min(c.LoadTimeout, longest)+c.RedisTimeout)
 	config.SetDefault(&c.Local.TTL, defaultLocalTTL)
 	config.SetDefault(&c.Local.MaxLag, defaultMaxLag)
 	config.SetDefault(&c.Verify.Delay, defaultVerifyDelay)

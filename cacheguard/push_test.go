@@ -1,6 +1,8 @@
 package cacheguard
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -65,6 +67,26 @@ func TestWaitTimeoutEndsTheWaitForAnotherInstance(t *testing.T) {
 	close(db.release)
 	want(t, first, "slow")
 	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "slow") // the own one was not stored
+}
+
+// A load that takes too long fails all who wait for it, also one that began to ask a moment before the load did: the database is slow already.
+func TestWhoeverWaitsForALoadThatTakesTooLongSharesItsFailure(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{LoadTimeout: brisk, RedisTimeout: bearing, LeaseTTL: time.Minute})
+	f.listening()
+	warm(t, f)
+	db := newSource("v")
+	held := proxy.On(scriptOf("acquire"), redistest.Hold).Times(1)
+	early := async(f.guards[0], "k", db.load)
+	<-held.Hit()
+	first := async(f.guards[1], "k", db.load)
+	<-db.begun
+	held.Release()
+	got := <-early
+	_, shared := errors.AsType[*LoadError](got.err)
+	expect.Equal(t, "the failure is the other's", shared, true)
+	expect.ErrorIs(t, (<-first).err, context.DeadlineExceeded)
+	expect.Equal(t, "loads", db.loads.Load(), 1)
 }
 
 // Two instances load for three times the lease, and their renewals fail. Each loses its lease to the other, and still one of the values is
