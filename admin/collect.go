@@ -110,7 +110,7 @@ func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64
 	all := make(map[string]float64)
 	for name, lasts := range map[string]time.Duration{
 		"outage": t.Outage, "pending": t.Pending, "deaf": t.Deaf, "saturated": t.Saturated, "bypassed": t.Bypassed,
-		"slow": t.Slow,
+		"slow": t.Slow, "mute": t.Mute,
 	} {
 		if lasts > 0 {
 			all[name] = lasts.Seconds()

@@ -107,15 +107,16 @@
     slow: ['warn', (g, s) => 'Redis takes longer than the loads that it saves, for ' + s + '. So far ' + number(g.hedged) + ' loads ran beside it.'],
     pending: ['bad', (g, s) => g.pending + ' invalidations are pending for ' + s + ': other processes may serve old values.'],
     deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used.' + (g.troubles.outage ? '' : ' See the user’s rights to channels.')],
+    mute: ['warn', (g, s) => 'Messages about invalidations are refused for ' + s + ': local tiers of other processes may serve old values until Local.TTL. See the user’s rights to channels.'],
     saturated: ['warn', (g, s) => g.queued + ' loads wait for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
-    refused: ['bad', (g, s) => 'Redis answers with an error, ' + s + ' ago: ' + g.refused + '. Is it full, or does the user lack a right?'],
+    refused: ['bad', (g, s) => 'Redis answered with an error, last ' + s + ' ago: ' + g.refused + '. Is it full, or does the user lack a right?'],
     intent: ['warn', (g, s) => g.intents + ' intents stand, the oldest for ' + s + ': its transaction takes long, or nobody calls Done.'],
     bypassed: ['warn', (g, s) => 'The cache is turned off for ' + s + ': calls load without it.'],
   };
 
   const locker = (l) => l.prefix + ' (' + l.kind + (l.servers ? ' of ' + l.servers : l.permits ? ', ' + l.permits + ' permits' : '') + ')';
   const brief = {
-    outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answers with an error', deaf: 'messages do not arrive', saturated: 'loads wait', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
+    outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answered with an error', deaf: 'messages do not arrive', mute: 'messages are refused', saturated: 'loads wait', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
   };
 
   function troubles() {

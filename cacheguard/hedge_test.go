@@ -372,7 +372,7 @@ func TestStaleValuesAreRefreshedFromASlowRedisWhereNothingIsLoadedBesideIt(t *te
 // What is loaded beside Redis is kept nowhere. Without the tier, each Get of a hot key would be a load for as long as Redis is slow.
 func TestTheLocalTierHasWhatASlowRedisHas(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{TTL: time.Hour, Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}})
+	f := newFleet(t, standalone(t), 2, Config{TTL: time.Hour, HedgeAfter: time.Hour, Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}})
 	f.listening()
 	g, part := f.guards[0], f.guards[0].breakers.Breaker(0)
 	mustGet(t, f.guards[1], "k", returns("stored"))

@@ -53,7 +53,7 @@ func (g *Guard) repeat() {
 	g.notices.Begin = func() {
 		g.life.Try(func() { g.notices.Repeat(g.life.Ending, g.say) }) // stop: the end of the Guard, or its last message
 	}
-	g.notices.Changed = g.journal.PendingChanged
+	g.notices.Changed = g.journal.UntoldChanged
 }
 
 // say sends a message to local tiers. If Redis does not answer, their subscriptions end, or they hear a later message.

@@ -42,7 +42,9 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
 	}
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
-	g.journal.Open(report.Config{Logger: cfg.Logger, Pending: g.pending, Background: g.life.Try})
+	g.journal.Open(report.Config{
+		Logger: cfg.Logger, Pending: g.writes.Pending, Untold: func() int { return g.notices.Refused() }, Background: g.life.Try,
+	})
 	g.connect(closeOwn)
 	g.assemble()
 	if err := g.open(); err != nil {

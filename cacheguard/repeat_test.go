@@ -85,10 +85,14 @@ func TestANoticeThatIsLostOnOneServerIsMissedWithinSeconds(t *testing.T) {
 	expect.Equal(t, "error", admin.Do(ctx, "acl", "setuser", "app", "on", ">secret", "~*", "+@all", "resetchannels").Err(), nil)
 	f := newFleetOn(t, admin, Config{TTL: time.Hour, Local: withLocal.Local}, server.Client(t)) // nothing else ends the entry
 	f.keptBy(0, "k", "old")
-	mute := newGuard(t, server.Client(t, redistest.User("app", "secret")), Config{Prefix: f.guards[0].cfg.Prefix})
+	cfg, text := logged()
+	cfg.Prefix = f.guards[0].cfg.Prefix
+	mute := newGuard(t, server.Client(t, redistest.User("app", "secret")), cfg)
 	mustInvalidate(t, mute, "k") // its notice is refused, to the process as well; Redis has forgotten the key
 	redistest.Await(t, "the notice is pending", func() bool { return mute.Stats().Pending == 1 })
+	redistest.Await(t, "the log says so", func() bool { return len(lines(text(), "messages refused")) == 1 })
 	expect.Equal(t, "since when", mute.Stats().PendingFor > 0, true)
+	expect.Equal(t, "invalidations that are pending", len(lines(text(), "invalidations pending")), 0)
 	expect.Equal(t, "read anew", mustGet(t, mute, "k", returns("new")), "new")
 	_, how, err := get(ctx, f.guards[0], "k", unwanted[string](t))
 	expect.Equal(t, "what the tier cannot know of", fmt.Sprint(how, ", ", err), "local, <nil>")

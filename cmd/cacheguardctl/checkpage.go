@@ -87,9 +87,13 @@ func (g *pagedGuard) trouble(name string) finding {
 	case "pending":
 		f.Result, f.Detail = wrong, "invalidations are pending"+lasted
 	case "refused":
-		f.Result, f.Detail = wrong, "Redis answers with an error: "+g.Refused
+		f.Result, f.Detail = wrong, "Redis answered with an error, last "+seconds(g.Troubles[name])+" ago: "+g.Refused
 	case "deaf":
-		f.Detail = "messages do not arrive" + lasted
+		if f.Detail = "messages do not arrive"; g.Troubles[name] > 0 { // 0: since when is not known
+			f.Detail += lasted
+		}
+	case "mute":
+		f.Detail = "messages about invalidations are refused" + lasted + ": other local tiers may serve old values until Local.TTL"
 	case "saturated":
 		f.Detail = fmt.Sprintf("%d loads wait for MaxLoads, which is %d%s", g.Queued, g.MaxLoads, lasted)
 	case "intent":

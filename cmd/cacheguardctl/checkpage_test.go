@@ -29,11 +29,12 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3}},{"name":"","rate":100}]}],
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
 		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12},{"name":"well","behind":9}]}`
+	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","troubles":{"deaf":0,"mute":5}}]}`
 	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}]}]}`
 	const strange = `{"guards":[{"prefix":"other","instance":"other-1","troubles":{"outage":1}}]}`
 	dead := httptest.NewServer(http.NotFoundHandler())
 	dead.Close()
-	pages := strings.Join([]string{pageOf(t, busy), pageOf(t, well), pageOf(t, strange), dead.URL}, ",")
+	pages := strings.Join([]string{pageOf(t, busy), pageOf(t, well), pageOf(t, deaf), pageOf(t, strange), dead.URL}, ",")
 	r := ctl(t, at(shared), "--prefix", "shop", "--lock-prefix", "jobs", "--json", "check", "--page", pages)
 	r.want(t, failed, "a check failed")
 	var said checked
@@ -47,7 +48,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	found = slices.DeleteFunc(found, func(f string) bool { return strings.HasSuffix(f, "connection refused") })
 	expect.Equal(t, "findings", strings.Join(found, "\n"), strings.Join([]string{
 		"failed shop-1: Redis does not answer, for 2.5s",
-		"failed shop-1: Redis answers with an error: fill: OOM",
+		"failed shop-1: Redis answered with an error, last 3s ago: fill: OOM",
 		"failed shop-1: invalidations are pending, for 1s",
 		"warning shop-1: the cache is bypassed, for 1s",
 		"warning shop-1: messages do not arrive, for 1m0s",
@@ -63,6 +64,8 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"warning shop-1: feed log: the database keeps 1024.0MiB of its log for it",
 		"warning shop-1: feed late is behind for 12s",
 		"ok shop-2: its page shows nothing wrong",
+		"warning shop-3: messages do not arrive",
+		"warning shop-3: messages about invalidations are refused, for 5s: other local tiers may serve old values until Local.TTL",
 		`warning : its page shows no Guard with the Prefix "shop"`,
 		`warning shop-1: it has 1000 gets/s, the next one has 9; its hottest key is "home"`,
 	}, "\n"))

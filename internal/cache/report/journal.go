@@ -26,6 +26,7 @@ const (
 type Config struct {
 	Logger     *slog.Logger
 	Pending    func() int                  // how many invalidations are pending
+	Untold     func() int                  // how many messages to local tiers are refused
 	Background func(f func()) (begun bool) // runs f as a task of the Guard
 }
 
@@ -37,22 +38,20 @@ type Journal struct {
 
 	Tags, Keys Known // what loads have had; a key that a Cache has counts as had
 
-	cfg                           Config
-	outage, pending, deaf, bypass episode
-	late                          episode
+	cfg                  Config
+	outage, deaf, bypass episode
+	late                 episode
+	pending, mute        backlog
 
 	events  sync.Map // of What to *happened
 	failing Throttle
 
-	cuts       atomic.Int64 // breakers that are open
-	failed     atomic.Int64 // requests to Redis that failed or were not made, so far
-	without    atomic.Int64 // loads without the cache, ever
-	pendingMax atomic.Int64 // the most keys since some are
-	hedged     atomic.Int64 // loads beside Redis, ever
+	cuts    atomic.Int64 // breakers that are open
+	failed  atomic.Int64 // requests to Redis that failed or were not made, so far
+	without atomic.Int64 // loads without the cache, ever
+	hedged  atomic.Int64 // loads beside Redis, ever
 
 	refused atomic.Pointer[refusal] // the last one
-
-	counting sync.Mutex // one goroutine at a time counts what is pending: an old count must not end what has begun since
 }
 
 // refusal is an error that Redis answered with.
@@ -64,6 +63,7 @@ type refusal struct {
 // Open opens the zero Journal.
 func (j *Journal) Open(cfg Config) {
 	j.cfg = cfg
+	j.pending.what, j.pending.count, j.mute.what, j.mute.count = "keys", cfg.Pending, "messages", cfg.Untold
 	for _, e := range []struct {
 		*episode
 		begun, over string
@@ -74,7 +74,8 @@ func (j *Journal) Open(cfg Config) {
 			{name: "requests_failed", count: &j.failed}, {name: "loads_without_redis", count: &j.without},
 		}},
 		{&j.late, "redis is slow", "redis is quick again", 0, []cost{{name: "loads_beside_redis", count: &j.hedged}}},
-		{&j.pending, "invalidations pending, redis could not be told", "pending invalidations sent", 0, nil},
+		{&j.pending.episode, "invalidations pending, redis could not be told", "pending invalidations sent", 0, nil},
+		{&j.mute.episode, "messages refused, local tiers may keep what was invalidated until Local.TTL", "refused messages sent", 0, nil},
 		{&j.deaf, "cannot subscribe, waiting calls poll", "subscription established", outOfTouch, nil},
 		{&j.bypass, "cache bypassed", "cache used again", 0, []cost{{name: "loads", count: &j.without}}},
 		{&j.MaxLoads.episode, "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor, []cost{{name: "loads_that_waited", count: &j.MaxLoads.queued}}},
@@ -132,27 +133,16 @@ func (j *Journal) LoadsWithout() { j.without.Add(1) }
 // PendingChanged notes that the set of pending invalidations has changed. The key is a new one; empty: there is none. A nil Journal does
 // nothing.
 func (j *Journal) PendingChanged(key string) {
-	if j == nil {
-		return
+	if j != nil {
+		j.pending.changed("key", key)
 	}
-	j.counting.Lock()
-	defer j.counting.Unlock()
-	pending := j.cfg.Pending()
-	if pending > 0 {
-		j.pendingMax.Store(max(j.pendingMax.Load(), int64(pending)))
-	}
-	if key != "" {
-		j.pending.begin("keys", pending, "key", key)
-	}
-	if pending > 0 {
-		return
-	}
-	most := j.pendingMax.Swap(0)
-	j.pending.end("keys", most)
 }
 
-// PendingFor is since when invalidations are pending; 0: none is.
-func (j *Journal) PendingFor() time.Duration { return j.pending.lasting() }
+// UntoldChanged notes that a message to local tiers was refused, on the channel; empty: that one was let through at last.
+func (j *Journal) UntoldChanged(channel string) { j.mute.changed("channel", channel) }
+
+// PendingFor is since when invalidations or their messages are pending; 0: none is.
+func (j *Journal) PendingFor() time.Duration { return max(j.pending.lasting(), j.mute.lasting()) }
 
 // Subscribed notes whether messages arrive, and why not, as far as that is known.
 func (j *Journal) Subscribed(live bool, why error) {
@@ -183,7 +173,7 @@ func (j *Journal) Bypass(on bool, until time.Time) {
 func (j *Journal) Troubles() observe.Troubles {
 	t := observe.Troubles{
 		Outage: j.outage.lasting(), Pending: j.pending.lasting(), Deaf: j.deaf.lasting(), Saturated: j.MaxLoads.lasting(),
-		Bypassed: j.bypass.lasting(), Slow: j.late.lasting(),
+		Bypassed: j.bypass.lasting(), Slow: j.late.lasting(), Mute: j.mute.lasting(),
 	}
 	if r := j.refused.Load(); r != nil {
 		t.Refused, t.RefusedAs = r.at, r.text
@@ -193,7 +183,7 @@ func (j *Journal) Troubles() observe.Troubles {
 
 // Close ends what is to be logged later.
 func (j *Journal) Close() {
-	for _, e := range []*episode{&j.outage, &j.pending, &j.deaf, &j.late, &j.MaxLoads.episode, &j.FleetLoads.episode, &j.bypass} {
+	for _, e := range []*episode{&j.outage, &j.pending.episode, &j.mute.episode, &j.deaf, &j.late, &j.MaxLoads.episode, &j.FleetLoads.episode, &j.bypass} {
 		e.close()
 	}
 }

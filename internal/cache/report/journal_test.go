@@ -197,6 +197,31 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 	})
 }
 
+func TestMessagesThatAreRefusedAreNoPendingInvalidations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger, text := logged()
+		untold := 2
+		var j Journal
+		j.Open(Config{Logger: logger, Pending: func() int { return 0 }, Untold: func() int { return untold }})
+		defer j.Close()
+		j.UntoldChanged("shop:invalidated")
+		time.Sleep(time.Second)
+		troubles := j.Troubles()
+		expect.Equal(t, "pending", troubles.Pending, 0)
+		expect.Equal(t, "mute", troubles.Mute, time.Second)
+		expect.Equal(t, "since", j.PendingFor(), time.Second)
+		untold = 1 // another part's
+		j.UntoldChanged("")
+		expect.Equal(t, "mute with fewer", j.Troubles().Mute, time.Second)
+		untold = 0
+		j.UntoldChanged("")
+		expect.Equal(t, "mute in the end", j.Troubles().Mute, 0)
+		expect.Equal(t, "begun", lines(text(), "messages=2 channel=shop:invalidated"), 1)
+		expect.Equal(t, "over", lines(text(), `refused messages sent" lasted=1s messages=2`), 1)
+		expect.Equal(t, "lines", strings.Count(text(), "\n"), 2)
+	})
+}
+
 func TestEachEventIsCountedAndLoggedAsLoudAsItIs(t *testing.T) {
 	t.Parallel()
 	logger, text := logged()

@@ -37,6 +37,7 @@ type Troubles struct {
 	Outage    time.Duration // Redis does not answer
 	Pending   time.Duration // invalidations are still to be sent
 	Deaf      time.Duration // messages do not arrive
+	Mute      time.Duration // messages to other local tiers are refused
 	Saturated time.Duration // loads wait for MaxLoads
 	Bypassed  time.Duration // the cache is turned off
 	Slow      time.Duration // Redis takes longer than the loads that it saves
