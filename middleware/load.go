@@ -25,7 +25,7 @@ func (l *attempt) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	}
 	b := &build{lookup: &l.lookup, validate: l.usable(), done: make(chan struct{})}
 	l.run(ctx, b, l.background && old != nil) // what evaluate saw may have been in the local tier alone: then the request waits
-	if ctx.Err() != nil { // a handler that is told to stop returns as if it were done
+	if ctx.Err() != nil {                     // a handler that is told to stop returns as if it were done
 		return nil, fmt.Errorf("middleware: %w: %w", ctx.Err(), context.Cause(ctx))
 	}
 	rec, keep := b.result()

@@ -244,7 +244,7 @@ func measure(ctx context.Context, rdb *redis.Client) (latency roundTrips, offset
 // roundTrips are how long they took, the shortest first.
 type roundTrips []time.Duration
 
-// judge says whether Redis is nearby.
+// judge says whether Redis is nearby, by them.
 func (r roundTrips) judge() (result, detail string) {
 	if len(r) == 0 {
 		return ok, ""
