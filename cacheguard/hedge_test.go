@@ -318,6 +318,12 @@ func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
 		return g.Stats().SlowParts == 1
 	})
 	redistest.Await(t, "the log says so", func() bool { return strings.Contains(text(), `calls="load first"`) })
+	redistest.Await(t, "a slot is at hand, with a permit, as on a busy machine it may have been given back", func() bool {
+		mustGet(t, g, "k", costly("loaded"))
+		s := g.loaders.limits.AtHand(limit.Need{Spare: true})
+		g.loaders.limits.Free(s)
+		return !s.IsNone()
+	})
 	rule := proxy.On(reading, redistest.HoldReply)
 	expect.Equal(t, "without Redis", mustGet(t, g, "k", costly("loaded")), "loaded")
 	scripts := proxy.On(redistest.Command("evalsha"), redistest.Hold) // a permit of FleetLoads is at hand as long as it is used
