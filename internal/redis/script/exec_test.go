@@ -2,6 +2,7 @@ package script_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -52,7 +53,7 @@ func TestNoCommandOfAPipelineEndsWithNeitherReplyNorError(t *testing.T) {
 				switch {
 				case cmd.Err() == nil:
 					t.Errorf("command %d ended with neither reply nor error: %v", i, cmd)
-				case cmd.Err() != redis.Nil:
+				case !errors.Is(cmd.Err(), redis.Nil):
 					failed++
 				}
 			}
