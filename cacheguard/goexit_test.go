@@ -150,7 +150,7 @@ func TestACodecThatExitsKeepsNobodyWaiting(t *testing.T) {
 						t.Errorf("Get %d: %v, %v", i, r.value, r.err)
 					}
 					if i == 1 {
-						f.stored() // or the next Get may join a load that has failed, and not ended
+						f.stored()                                // or the next Get may join a load that has failed, and not ended
 						mustInvalidate(t, f.guards[0], "thing:1") // the failure is remembered for a moment
 					}
 				}
