@@ -50,15 +50,20 @@ func (g *Guard) listen() bool {
 // reload has keys loaded that were asked for lately.
 func (g *Guard) reload(ctx context.Context, keys ...string) {
 	for _, key := range keys {
-		of, why := g.replaceable(ctx, key, 0)
-		if of != nil && !g.reloads.add(key, of) {
-			why = errTooManyWait
-		}
-		if why != nil {
-			g.unreplaced(ctx, key, why)
-		}
+		g.want(ctx, key, &g.reloads)
 	}
 	g.loadThem()
+}
+
+// want adds a key to others if it was asked for lately, or counts it if it cannot be loaded.
+func (g *Guard) want(ctx context.Context, key string, others *reloads) {
+	of, why := g.replaceable(ctx, key, 0)
+	if of != nil && !others.add(key, of) {
+		why = errTooManyWait
+	}
+	if why != nil {
+		g.unreplaced(ctx, key, why)
+	}
 }
 
 // reloadNamed has the keys loaded that were asked for lately, and have one of the names.
@@ -147,15 +152,8 @@ func (g *Guard) withNamed(keys map[string]recent, names map[string]bool) map[str
 	for _, k := range g.kinds.all() {
 		every := names[epoch.All] || names[epoch.OfKind(k.name)]
 		for key := range k.lately.Load().All() {
-			if !every && !g.epochs.Had(key, k.name, names) {
-				continue
-			}
-			of, why := g.replaceable(context.Background(), key, 0)
-			if of != nil && !all.add(key, of) {
-				why = errTooManyWait
-			}
-			if why != nil {
-				g.unreplaced(context.Background(), key, why)
+			if every || g.epochs.Had(key, k.name, names) {
+				g.want(context.Background(), key, &all)
 			}
 		}
 	}
