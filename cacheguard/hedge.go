@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/limit"
@@ -223,53 +222,6 @@ func (q query[V]) retrieveSlowly(ctx context.Context, past write.Past) (v V, how
 		return unpack[V](all[key].answer, all[key].joined)
 	}
 	return v, how, err
-}
-
-// fillLocal reads the key for the local tier, which cannot keep what is loaded beside Redis: the keys that are asked for most would be loaded
-// again and again. It does so for a few keys at a time.
-func (q query[V]) fillLocal(past write.Past) {
-	g, key := q.guard, q.spec.key
-	if g.local == nil || q.spec.skipLocal || past.Any() || !g.filling.add(key) {
-		return
-	}
-	q.spec.cacheOnly = true
-	begun := g.life.Try(func() {
-		defer g.filling.remove(key)
-		ctx, cancel := context.WithTimeout(context.Background(), g.cfg.RedisTimeout)
-		defer cancel()
-		_, _, _ = q.ask(ctx, past) // the tier has it now, or Redis has not, or does not answer
-	})
-	if !begun {
-		g.filling.remove(key)
-	}
-}
-
-// mostFilling is how many keys are read at a time for the local tier alone.
-const mostFilling = 64
-
-// filling are those keys.
-type filling struct {
-	mu   sync.Mutex
-	keys map[string]struct{}
-}
-
-func (f *filling) add(key string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, is := f.keys[key]; is || len(f.keys) == mostFilling {
-		return false
-	}
-	if f.keys == nil {
-		f.keys = make(map[string]struct{})
-	}
-	f.keys[key] = struct{}{}
-	return true
-}
-
-func (f *filling) remove(key string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.keys, key)
 }
 
 // lateFromLocal is staleFromLocal while Redis has only not answered yet: what the tier may not know of must be nothing.
