@@ -26,6 +26,7 @@ func TestEveryChangeSaysThatRedisRefusesItsConnection(t *testing.T) {
 		for name, change := range changes {
 			t.Run(name+", "+refused, func(t *testing.T) {
 				t.Parallel()
+				o := o // the client writes its defaults into what it is given
 				o.Addr = server.Addr()
 				rdb := redis.NewClient(&o)
 				t.Cleanup(func() { _ = rdb.Close() })

@@ -48,6 +48,7 @@ type summary struct {
 	broken  bool
 	failed  []place // tests without a parent
 	fatal   bool    // something else failed, too, or in another way than a test that fails by itself
+	untold  string  // what was said of failures that no test's name stands for: the end has it again, as the middle of a long log is often cut
 }
 
 const slowest = 5
@@ -103,7 +104,7 @@ func (s *summary) line(line string) {
 	var e event
 	if json.Unmarshal([]byte(line), &e) != nil {
 		s.broken, s.fatal = true, true
-		s.say(line)
+		s.sayAgain(line)
 		return
 	}
 	at := place{e.Package, e.Test}
@@ -111,7 +112,7 @@ func (s *summary) line(line string) {
 	case "start":
 		s.running[e.Package] = true
 	case "build-output":
-		s.say(e.Output)
+		s.sayAgain(e.Output)
 	case "output":
 		s.fatal = s.fatal || strings.HasPrefix(e.Output, "panic: ") || strings.Contains(e.Output, "WARNING: DATA RACE")
 		if !strings.HasPrefix(e.Output, "=== ") { // RUN, PAUSE, CONT
@@ -130,6 +131,13 @@ func (s *summary) ended(at place, e event) {
 	if e.Action == "fail" {
 		s.say(strings.Join(s.output[at], ""))
 	}
+	if e.Action == "fail" && e.Test == "" {
+		s.broken = true
+		if !slices.ContainsFunc(s.failed, func(f place) bool { return f.Package == at.Package }) {
+			s.fatal = true
+			s.untold += strings.Join(s.output[at], "")
+		}
+	}
 	delete(s.output, at)
 	if e.Test != "" {
 		s.tests[e.Action]++
@@ -143,15 +151,16 @@ func (s *summary) ended(at place, e event) {
 		}
 		return
 	}
-	if e.Action == "fail" {
-		s.broken = true
-		s.fatal = s.fatal || !slices.ContainsFunc(s.failed, func(f place) bool { return f.Package == at.Package })
-	}
 	s.done++
 	delete(s.running, e.Package)
 	if s.live {
 		_, _ = fmt.Fprintf(s.out, "\r%3d packages, %5d tests", s.done, s.tests["pass"])
 	}
+}
+
+func (s *summary) sayAgain(text string) {
+	s.say(text)
+	s.untold += text
 }
 
 func (s *summary) say(text string) {
@@ -165,7 +174,7 @@ func (s *summary) say(text string) {
 func (s *summary) close(took time.Duration) bool {
 	for name := range s.running {
 		s.broken, s.fatal = true, true
-		s.say(name + " did not end\n")
+		s.sayAgain(name + " did not end\n")
 	}
 	_, _ = fmt.Fprintf(s.out, "\n%d packages in %.0f s; the slowest tests:\n", s.done, took.Seconds())
 	for _, t := range s.slow {
@@ -173,7 +182,8 @@ func (s *summary) close(took time.Duration) bool {
 	}
 	_, _ = fmt.Fprintf(s.out, "\n%d passed, %d failed, %d skipped\n", s.tests["pass"], s.tests["fail"], s.tests["skip"])
 	if s.broken && s.tests["fail"] == 0 {
-		_, _ = fmt.Fprintln(s.out, "FAILED: not by a test, see above")
+		const enough = 4000
+		_, _ = fmt.Fprintln(s.out, "FAILED: not by a test, but by what is said above, which ends with\n"+s.untold[max(0, len(s.untold)-enough):])
 	}
 	return !s.broken && s.tests["fail"] == 0 && s.tests["pass"] > 0
 }

@@ -29,10 +29,10 @@ func TestSummary(t *testing.T) {
 `, false, []string{"why\n", "2 passed, 1 failed, 1 skipped"}, "chatter"},
 		{"a process died", passing + `{"Action":"output","Package":"a/b","Output":"panic: x\n"}
 {"Action":"fail","Package":"a/b"}
-`, false, []string{"panic: x\n", "2 passed, 0 failed", "FAILED: not by a test"}, "chatter"},
+`, false, []string{"panic: x\n\n1 packages", "2 passed, 0 failed", "FAILED: not by a test", "ends with\npanic: x\n"}, "chatter"},
 		{"it does not compile", `{"Action":"build-output","Output":"b.go:1: no\n"}
 {"Action":"build-fail"}
-` + passing + end, false, []string{"b.go:1: no\n", "FAILED: not by a test"}, "chatter"},
+` + passing + end, false, []string{"b.go:1: no\n\n1 packages", "FAILED: not by a test", "ends with\nb.go:1: no\n"}, "chatter"},
 		{"a package did not end", passing, false, []string{"a/b did not end\n"}, "chatter"},
 		{"go test failed", passing + end + `{"Action":"broken"}` + "\n", false, []string{"FAILED: not by a test"}, "chatter"},
 		{"no JSON", "flag provided but not defined: -x\n" + passing + end, false, []string{"-x\n", "FAILED: not by a test"}, "chatter"},
