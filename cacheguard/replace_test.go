@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -51,6 +52,49 @@ func TestAValueIsRemovedIfAnotherWriteCameWhileItsReplacementWasLoaded(t *testin
 				expect.Equal(t, "the other write", other(f, caches[0].Key(1)), nil)
 			})
 			removed(t, caches[0], f)
+		})
+	}
+}
+
+// Of three writers, the second removes the key: then the first one's load stores nothing. If that ended the third one's, which began later, writers of a
+// hot key would end each other's for ever.
+func TestAWriterThatCannotReplaceLeavesALaterLoadAlone(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(db *source, leave func()){
+		"its load is refused": func(db *source, _ func()) { db.release <- struct{}{} },
+		"its context ends":    func(_ *source, leave func()) { leave() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, standalone(t), 2, Config{})
+			dbs := []*source{newSource("new"), newSource("new")}
+			var writers []*Cache[int, string]
+			for i, g := range f.guards {
+				c := must(NewCache(g, CacheConfig[int, string]{
+					Name: "hot", Replace: time.Hour, Load: func(ctx context.Context, _ int) (string, error) { return dbs[i].load(ctx) },
+				}))
+				c.isAsked(c.Key(1), 1)
+				writers = append(writers, c)
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			returned := [2]chan error{make(chan error, 1), make(chan error, 1)}
+			begin := func(i int, ctx context.Context) {
+				go func() { returned[i] <- writers[i].Invalidate(ctx, 1) }() // owner: the test; joined below
+				<-dbs[i].begun
+			}
+			value := f.guards[0].keys.ValueKey(writers[0].Key(1))
+			begin(0, ctx)
+			expect.Equal(t, "the lease is removed", f.redis.Del(t.Context(), protocol.LeaseKey(value)).Val(), int64(1))
+			begin(1, t.Context())
+			end(dbs[0], leave)
+			expect.Equal(t, "the first", <-returned[0], nil)
+			dbs[1].release <- struct{}{}
+			expect.Equal(t, "the third", <-returned[1], nil)
+			expect.Equal(t, "its value is there", f.exists(value), true)
+			for i, replaced := range []uint64{0, 1} {
+				expect.Equal(t, "replaced", f.guards[i].Stats().Replaced, replaced)
+			}
 		})
 	}
 }

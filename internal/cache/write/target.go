@@ -34,7 +34,7 @@ func (k keys) announce(r *request) *script.Call        { return k.Keys.Intend(k.
 func (k keys) renew(t target, text string) script.Call { return k.Keys.RenewIntend(k.at(t), text) }
 func (k keys) invalidate(r *request) *script.Call      { return k.Keys.Invalidate(k.at(r.target), r.told) }
 func (k keys) end(r *request) *script.Call {
-	if r.filling.TTL > 0 {
+	if r.filling.Generation != "" {
 		return k.Keys.Replace(r.valueKey, r.text, r.told, r.filling)
 	}
 	return k.Keys.Done(k.at(r.target), r.text, r.told)
