@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,6 +98,37 @@ func TestAWriterThatCannotReplaceLeavesALaterLoadAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Else each write would cost a read for each instance that was asked for the key.
+func TestNobodyLooksForWhatIsReplaced(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, shared.Addr())
+	f := newFleetOn(t, shared.Client(t), Config{}, shared.Client(t), proxy.Client(t)).listening()
+	db := newSource("old")
+	caches := replacers(t, f, db)
+	db.warm(f, caches, 1, 2)
+	var looks [3]atomic.Int64 // by key
+	proxy.On(func(args []string) bool {
+		for k := range looks {
+			if slices.Contains(args, f.guards[0].keys.ValueKey(caches[0].Key(k))) {
+				looks[k].Add(1)
+			}
+		}
+		return false
+	}, redistest.CutBefore)
+	db.during(t, func() error { return caches[0].Invalidate(context.Background(), 1) }, func() {})
+	other := newGuard(t, shared.Client(t), Config{Prefix: f.guards[0].cfg.Prefix}) // it has no Cache
+	db.release <- struct{}{}
+	mustInvalidateKey(t, other, caches[0].Key(2)) // its notice comes behind those of the other key
+	redistest.Await(t, "it looks for what is removed", func() bool { return looks[2].Load() > 0 })
+	expect.Equal(t, "looks for what is replaced", looks[1].Load(), int64(0))
+	<-db.begun
+	db.during(t, func() error { return caches[0].Invalidate(context.Background(), 1) }, func() {
+		f.redis.Del(t.Context(), f.lease(caches[0].Key(1)))
+	})
+	db.release <- struct{}{}
+	redistest.Await(t, "it looks for what was removed instead", func() bool { return looks[1].Load() > 0 })
 }
 
 // An intent that stands when the value is put in place gives it an end, as it does what others store.

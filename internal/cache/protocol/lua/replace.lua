@@ -33,5 +33,6 @@ if status == 'stored' then
   end
 end
 local later = lease.generation and lease.generation ~= ARGV[5] and lease_key
-forget(ARGV[2], ARGV[3], status == 'stored' and value or later)
+local notice = status == 'stored' and ARGV[3] or string.gsub(ARGV[3], '~ ', ' ', 1) -- its mark says that the key stays
+forget(ARGV[2], notice, status == 'stored' and value or later)
 return status
