@@ -10,6 +10,7 @@ import (
 
 	configs "github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/middleware/internal/canonical"
+	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
@@ -218,7 +219,7 @@ func (c *Config) checkStatuses(bad func(field, format string, args ...any)) {
 
 // token reports whether s is a token of Structured Fields, or empty.
 func token(s string) bool {
-	return s == "" || rules.IsToken(s) && ('a' <= s[0] && s[0] <= 'z' || 'A' <= s[0] && s[0] <= 'Z')
+	return s == "" || record.IsToken(s) && ('a' <= s[0] && s[0] <= 'z' || 'A' <= s[0] && s[0] <= 'Z')
 }
 
 func (c Config) withDefaults() Config {

@@ -21,13 +21,11 @@ type exchange struct {
 	began   time.Time // if the request is reported
 	res     Response
 	checked *lookup // found a mark whose time is up: see mark.go
-	reload  *reload // the handler does not have the slices that were found: see large.go
+	reload  reload  // the handler does not have the slices that were found: see large.go
 
-	first attempt          // most requests need no other
+	first lookup           // most requests need no other
 	lines [ownLines]string // the values of the fields that the exchange itself sets: see line
 }
-
-func (x *exchange) writer() http.ResponseWriter { return x.w }
 
 // report counts the request and calls Config.OnResponse, also when the handler panics.
 func (x *exchange) report() {

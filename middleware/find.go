@@ -70,11 +70,10 @@ const maxTries = 3
 // retrieve gets the record of a page or of a variant, and makes sure that no invalidation has overtaken it.
 func (x *exchange) retrieve(v variant, why string) (l *lookup, got found) {
 	for i := range maxTries {
-		a := x.newAttempt(v, why)
-		if l = &a.lookup; i == 0 {
+		if l = x.newLookup(v, why); i == 0 {
 			l.use()
 		}
-		if got = a.ask(); l.markHolds != nil {
+		if got = l.ask(); l.markHolds != nil {
 			x.checked = l
 		}
 		if got.err != nil || got.own != nil || !l.overtaken(got) {
@@ -84,10 +83,10 @@ func (x *exchange) retrieve(v variant, why string) (l *lookup, got found) {
 	return l, found{err: cacheguard.ErrNotCached}
 }
 
-func (x *exchange) newAttempt(v variant, why string) *attempt {
+func (x *exchange) newLookup(v variant, why string) *lookup {
 	l := &x.first
 	if l.x != nil { // it is in use, perhaps for longer than the request
-		l = new(attempt)
+		l = new(lookup)
 	}
 	l.x, l.variant, l.why, l.reload, l.key, l.client = &x.request, v, why, x.reload, x.key, x
 	if v.page != "" {
@@ -100,7 +99,7 @@ func (x *exchange) newAttempt(v variant, why string) *attempt {
 }
 
 // ask asks the Guard, which calls evaluate for a stored record, and load for a missing one.
-func (l *attempt) ask() found {
+func (l *lookup) ask() found {
 	source := cacheguard.Source[[]byte]{
 		Judge: l.evaluate, Load: l.load, Unlimited: !l.x.cache.cfg.LimitLoads, Tags: l.x.cache.prefixTags(l.x.r),
 	}

@@ -15,14 +15,16 @@ import (
 )
 
 // recorder returns a Recorder of the handler's response, for its client or, if it is unheard, for nobody.
-func (b *build) recorder(c client) *writer.Recorder {
-	x, to := b.lookup.x, http.ResponseWriter(nil)
+func (b *build) recorder() *writer.Recorder {
+	x, client, to := b.lookup.x, b.lookup.client, http.ResponseWriter(nil)
 	if !b.unheard {
-		to = c.writer()
+		to = client.w
 	}
 	w := writer.NewRecorder(to, x.r, x.front, x.cache.cfg.MaxBody)
 	w.Decide, w.Hidden = b.decide, x.cache.hidden
-	w.Before = func(status int) { c.setStatus(cachestatus.Forward{Why: b.lookup.why, Status: status, Detail: w.Unfit}) }
+	w.Before = func(status int) {
+		client.setStatus(cachestatus.Forward{Why: b.lookup.why, Status: status, Detail: w.Unfit})
+	}
 	return w
 }
 
@@ -104,7 +106,7 @@ func (b *build) tooLarge(status int, h http.Header) (unfit string) {
 	switch {
 	case l.x.cache.cfg.SliceBytes == 0:
 		return writer.TooLarge
-	case l.reload.isUnsliceable():
+	case l.reload.unsliceable:
 		return string(sliced.NoRanges)
 	case status != http.StatusOK || !sliced.Possible(h, &b.assessed, b.received):
 		return writer.TooLarge

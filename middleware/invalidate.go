@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
@@ -52,7 +53,7 @@ func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 	case isSoft(ctx):
 		return errNotSoft
 	}
-	return errors.Join(checkTags(tags), c.guard.InvalidateTags(ctx, c.tagNames(tags)...))
+	return errors.Join(checkTags(tags), c.guard.InvalidateTags(ctx, c.namesOf(tagName, "", tags)...))
 }
 
 // invalidates reports whether a successful request with that method invalidates its page.
@@ -76,7 +77,7 @@ func (c *Cache) invalidateAfter(ctx context.Context, base url.URL, keys []string
 	}
 	var unsent error
 	if groups := rules.Groups(h[rules.CacheGroupInvalidation]); len(groups) > 0 {
-		unsent = c.guard.InvalidateTags(ctx, c.groupNames(base.Scheme+"://"+base.Host, groups)...)
+		unsent = c.guard.InvalidateTags(ctx, c.namesOf(groupName, base.Scheme+"://"+base.Host+canonical.Separator, groups)...)
 	}
 	return errors.Join(unsent, c.guard.Invalidate(ctx, keys...))
 }

@@ -41,7 +41,7 @@ func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 	x.setHead(w.Fields, got)
 	w.Fields["Age"] = x.line(ageLine, seconds(head.Age(now)))
 	w.Fields["Content-Length"] = x.line(lengthLine, strconv.FormatInt(head.Length, 10)) // ServeContent leaves it out of encoded pages
-	if rules.Conditional(x.r) && rules.Unchanged(x.r, head.Get) {
+	if rules.Unchanged(x.r, head.Get) {
 		writer.NotModified(w)
 	} else {
 		x.sendContent(w, head, body)
@@ -61,13 +61,13 @@ func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 // starts over. A page that has not changed cannot be sliced, and a mark says so from then on.
 func (x *exchange) breakOff(l *lookup, w *writer.Late, body *sliced.Body) (again bool) {
 	why, refused := errors.AsType[sliced.Refusal](body.Err)
-	again = refused && why != sliced.Failing && !x.reload.isUnsliceable()
+	again = refused && why != sliced.Failing && !x.reload.unsliceable
 	if w.Begun {
 		x.res.Result = Failed
 	}
 	switch {
 	case again:
-		x.reload = &reload{parts: body.Page.Head.Parts, unsliceable: why == sliced.NoRanges || x.reload != nil, late: w.Begun}
+		x.reload = reload{parts: body.Page.Head.Parts, unsliceable: why == sliced.NoRanges || x.reload.parts != "", late: w.Begun}
 	case w.Begun:
 		panic(http.ErrAbortHandler) // net/http then shows the client that the body is not whole
 	case x.want.OnlyIfCached:

@@ -3,10 +3,12 @@ package middleware
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -19,7 +21,11 @@ type lookup struct {
 	key     string
 	why     string       // why the handler is asked, as Cache-Status says it
 	routing *chi.Context // a copy: chi reuses its own as soon as the request is answered
-	reload  *reload      // of the exchange, when the lookup began
+	reload  reload       // of the exchange, when the lookup began
+
+	client *exchange             // that asks, and gets what a build makes that cannot be stored, while it is there
+	build  atomic.Pointer[build] // that the client waits for
+	read   pages.Read            // the context of ask
 
 	// Set by evaluate, in the request's goroutine.
 	seen     *record.Record // the record that was decoded last
@@ -46,7 +52,7 @@ type variant struct {
 
 // usable is the record that is to be replaced, if any of it may still be used.
 func (l *lookup) usable() *record.Record {
-	if l.previous == nil || l.revoked || !l.previous.IsResponse() || l.reload.isUnsliceable() {
+	if l.previous == nil || l.revoked || !l.previous.IsResponse() || l.reload.unsliceable {
 		return nil
 	}
 	return l.previous
@@ -57,7 +63,7 @@ func (l *lookup) wantsPart() bool {
 	return l.x.r.Method == http.MethodHead || len(l.x.r.Header["Range"]) > 0
 }
 
-// reload says that a page must be loaded again, because its handler no longer has the slices of the record that was found. Nil: it need
+// reload says that a page must be loaded again, because its handler no longer has the slices of the record that was found. Zero: it need
 // not be.
 type reload struct {
 	parts       string // of the page that was found
@@ -66,15 +72,9 @@ type reload struct {
 }
 
 // replaces reports whether a record is the one to be replaced. Another request may have done that already.
-func (a *reload) replaces(rec *record.Record) bool {
-	return a != nil && rec.Kind == record.Sliced && rec.Parts == a.parts
+func (a reload) replaces(rec *record.Record) bool {
+	return rec.Kind == record.Sliced && rec.Parts == a.parts
 }
-
-// isUnsliceable reports whether a mark is to replace the record.
-func (a *reload) isUnsliceable() bool { return a != nil && a.unsliceable }
-
-// isLate reports whether the handler does not run for this request.
-func (a *reload) isLate() bool { return a != nil && a.late }
 
 // request makes the request for the handler: for the whole page, even if the client has or wants only a part, or for a confirmation of
 // the previous one.

@@ -27,7 +27,7 @@ func (x *exchange) sendStored(l *lookup, got found) {
 	switch {
 	case rec.Status != http.StatusOK:
 		x.write(rec, trailer)
-	case rules.Conditional(x.r) && rules.Unchanged(x.r, rec.Get):
+	case rules.Unchanged(x.r, rec.Get):
 		writer.NotModified(x.w)
 		x.res.Status = http.StatusNotModified
 	case x.wantsRange() && len(trailer) == 0:

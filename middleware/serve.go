@@ -127,7 +127,7 @@ func (x *exchange) serveCached() {
 	}()
 	for again := true; again; {
 		l, got := x.find()
-		if x.reload.isLate() {
+		if x.reload.late {
 			panic(http.ErrAbortHandler) // net/http then shows the client that the body is not whole
 		}
 		again = x.answer(l, got)

@@ -124,11 +124,17 @@ func (e *Record) valid() bool {
 
 // bad reports whether no record may have the field: it could break out of its line.
 func (p Pair) bad() bool {
-	return p.Name == "" || strings.ContainsAny(p.Value, "\r\n\x00") || strings.ContainsFunc(p.Name, notToken)
+	return p.Name == "" || strings.ContainsAny(p.Value, "\r\n\x00") || !IsToken(p.Name)
 }
 
-func notToken(r rune) bool {
-	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+// IsToken reports whether a text consists of characters that a token may have.
+func IsToken(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return !IsTokenChar(c) })
+}
+
+// IsTokenChar reports whether a token may have a character.
+func IsTokenChar(c rune) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 }
 
 // text reads the part of a record before its body.

@@ -6,6 +6,7 @@ package record
 
 import (
 	"iter"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -158,11 +159,7 @@ func Pairs(h http.Header, skip func(name string) bool) (list []Pair) {
 
 // HTTPHeader is the header of a record.
 func (e *Record) HTTPHeader() http.Header {
-	h := make(http.Header, len(e.Header))
-	for _, p := range e.Header {
-		h[p.Name] = append(h[p.Name], p.Value)
-	}
-	return h
+	return maps.Collect(e.Fields())
 }
 
 // maxPairs bounds each of the lists of a record.

@@ -6,11 +6,6 @@ import (
 	"time"
 )
 
-// Conditional reports whether a request has a condition that a cache may evaluate.
-func Conditional(r *http.Request) bool {
-	return len(r.Header["If-None-Match"])+len(r.Header["If-Modified-Since"]) > 0
-}
-
 // DropConditions removes the conditions from the header of a request.
 func DropConditions(h http.Header) {
 	h.Del("If-None-Match")
@@ -48,23 +43,14 @@ func listsETag(lines []string, etag string) bool {
 	if strings.TrimSpace(list) == "*" {
 		return true
 	}
-	for list != "" {
-		list = strings.TrimLeft(list, " \t,")
-		prefix := ""
-		if strings.HasPrefix(list, "W/") {
-			prefix, list = "W/", list[2:]
-		}
-		if !strings.HasPrefix(list, `"`) {
+	parts := strings.Split(list, `"`)
+	for i := 1; i+1 < len(parts); i += 2 {
+		if between := strings.TrimLeft(parts[i-1], " \t,"); between != "" && between != "W/" {
 			return false // not a list of ETags from here on
 		}
-		end := strings.IndexByte(list[1:], '"')
-		if end < 0 {
-			return false
-		}
-		if etag != "" && weak(prefix+list[:end+2]) == weak(etag) {
+		if weak(etag) == `"`+parts[i]+`"` {
 			return true
 		}
-		list = list[end+2:]
 	}
 	return false
 }

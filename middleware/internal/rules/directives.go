@@ -66,7 +66,7 @@ func parse(lines []string) (d Directives) {
 func nextDirective(s string) (name, arg, rest string, ok bool) {
 	s = strings.TrimLeft(s, " \t,")
 	i := 0
-	for i < len(s) && IsTokenChar(s[i]) {
+	for i < len(s) && record.IsTokenChar(rune(s[i])) {
 		i++
 	}
 	name, s = strings.ToLower(s[:i]), s[i:]
@@ -90,7 +90,7 @@ func nextDirective(s string) (name, arg, rest string, ok bool) {
 func argument(s string) (arg, rest string, ok bool) {
 	if !strings.HasPrefix(s, `"`) {
 		i := 0
-		for i < len(s) && IsTokenChar(s[i]) {
+		for i < len(s) && record.IsTokenChar(rune(s[i])) {
 			i++
 		}
 		return s[:i], s[i:], true
@@ -108,16 +108,6 @@ func argument(s string) (arg, rest string, ok bool) {
 		}
 	}
 	return "", "", false
-}
-
-// IsTokenChar reports whether a token may contain c.
-func IsTokenChar(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
-}
-
-// IsToken reports whether s has no other characters.
-func IsToken(s string) bool {
-	return !strings.ContainsFunc(s, func(c rune) bool { return c > 127 || !IsTokenChar(byte(c)) })
 }
 
 // set sets one directive. Unknown directives are ignored (RFC 9111 section 5.2.3).

@@ -37,7 +37,7 @@ func List(lines []string) (members []string) {
 
 // notAField reports whether a member of Vary is not the name of a field: * is not, and what is no token may mean anything.
 func notAField(name string) bool {
-	return name == "*" || !IsToken(name)
+	return name == "*" || !record.IsToken(name)
 }
 
 // Names returns the members of a list of field names, in canonical form.
