@@ -1,7 +1,6 @@
 package middleware
 
 import (
-	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -10,6 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
 // found is the outcome of a lookup.
@@ -57,7 +57,7 @@ func (x *exchange) find() (*lookup, found) {
 		l, got = x.retrieve(variant{}, "uri-miss")
 	}
 	if got.err == nil && got.own == nil && !got.mine {
-		fields := slices.Compact(slices.Sorted(slices.Values(append(canonical.NamedFields(got.rec), x.varies...))))
+		fields := rules.Sorted(append(canonical.NamedFields(got.rec), x.varies...))
 		values := x.cache.names.Selection(x.r, fields, x.unnamed)
 		l, got = x.retrieve(variant{page: got.rec.ID, old: got.rec.Old, softened: got.rec.Softened, left: x.left(got.rec), fields: fields, values: values}, "vary-miss")
 	}

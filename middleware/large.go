@@ -9,7 +9,6 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
-	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/sliced"
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
@@ -18,9 +17,6 @@ import (
 func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 	several := x.wantsRange() && strings.Contains(x.r.Header.Get("Range"), ",")
 	switch {
-	case x.want.OnlyIfCached && (several || x.cache.cfg.SliceBytes == 0):
-		x.fail(http.StatusGatewayTimeout, "only-if-cached")
-		return false
 	case x.cache.cfg.SliceBytes == 0: // another instance made them
 		x.passThroughAs(cachestatus.Forward{Why: l.why, Detail: writer.TooLarge})
 		return false
@@ -41,7 +37,7 @@ func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 	x.setHead(w.Fields, got)
 	w.Fields["Age"] = x.line(ageLine, seconds(head.Age(now)))
 	w.Fields["Content-Length"] = x.line(lengthLine, strconv.FormatInt(head.Length, 10)) // ServeContent leaves it out of encoded pages
-	if rules.Unchanged(x.r, head.Get) {
+	if x.unchanged(head) {
 		writer.NotModified(w)
 	} else {
 		x.sendContent(w, head, body)
@@ -70,12 +66,10 @@ func (x *exchange) breakOff(l *lookup, w *writer.Late, body *sliced.Body) (again
 		x.reload = reload{parts: body.Page.Head.Parts, unsliceable: why == sliced.NoRanges || x.reload.parts != "", late: w.Begun}
 	case w.Begun:
 		panic(http.ErrAbortHandler) // net/http then shows the client that the body is not whole
-	case x.want.OnlyIfCached:
-		x.fail(http.StatusGatewayTimeout, "only-if-cached")
 	case refused, errors.Is(body.Err, cacheguard.ErrNotCached):
 		x.passThroughAs(cachestatus.Forward{Why: "partial"})
 	default:
-		x.giveUp(l, body.Err)
+		x.trouble(l, body.Err, nil)
 	}
 	return again
 }

@@ -65,7 +65,7 @@ func (x *exchange) serve() {
 	case !rules.IsSafe(method):
 		x.serveUnsafe()
 	case method != http.MethodGet && method != http.MethodHead:
-		x.passThrough("method")
+		x.callHandler(Passed, func(int) { x.setStatus(cachestatus.Forward{Why: "method"}) })
 	case x.cache.names.TooLong(x.r):
 		x.bypass(limited)
 	case x.personal(), x.cache.cfg.Bypass != nil && x.cache.cfg.Bypass(x.r):

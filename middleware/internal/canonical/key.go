@@ -10,10 +10,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
 const (
@@ -116,8 +116,7 @@ func (n *Namer) AllKeys(r *http.Request) (keys []string) {
 			keys = append(keys, n.Keys(&http.Request{URL: &u, Host: r.Host, RequestURI: r.RequestURI})...)
 		}
 	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
+	return rules.Sorted(keys)
 }
 
 // bounded is a text as it is, or, if it is longer than that, its beginning and a digest: clients choose its length, and Redis holds it. No

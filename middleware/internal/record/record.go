@@ -65,6 +65,9 @@ type Terms struct {
 	SWR, SIE time.Duration // stale-while-revalidate and stale-if-error
 }
 
+// MayBeStale reports whether the response may be served stale though it does not say so itself.
+func (t *Terms) MayBeStale() bool { return !t.Strict && !t.NoStale && !t.NoCache }
+
 // Longest is the longest time that a response may be fresh, or be served stale. Ages and overdue times go on for four times as long, so
 // where a sum of them saturates, nothing counts as fresh or servable.
 const Longest = 1 << 31 * time.Second
