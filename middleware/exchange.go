@@ -15,7 +15,6 @@ type exchange struct {
 	request
 
 	w       http.ResponseWriter
-	began   time.Time // if the request is reported
 	res     Response
 	checked *lookup // found a mark whose time is up: see mark.go
 	reload  reload  // the handler does not have the slices that were found: see large.go
@@ -25,8 +24,8 @@ type exchange struct {
 }
 
 // report counts the request and calls Config.OnResponse, also when the handler panics.
-func (x *exchange) report() {
-	x.res.Took = time.Since(x.began)
+func (x *exchange) report(began time.Time) {
+	x.res.Took = time.Since(began)
 	if x.res.Result == "" {
 		x.res.Result = Failed
 	}

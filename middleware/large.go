@@ -26,7 +26,7 @@ func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 	}
 	now, head := x.now(), got.rec
 	page := &sliced.Page{
-		Store: x.cache.slices, Head: head, Key: l.key, Client: x.r, Front: x.front, Handler: x.next, Ask: l.backgroundRequest,
+		Store: x.cache.slices, Head: head, Key: l.read.Key, Client: x.r, Front: x.front, Handler: x.next, Ask: l.backgroundRequest,
 	}
 	body := &sliced.Body{Page: page, OnlyCached: x.want.OnlyIfCached}
 	w := &writer.Late{Client: x.w, Fields: x.w.Header().Clone()}

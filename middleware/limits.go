@@ -114,8 +114,8 @@ func (l *lookup) counted() (path, query, page, variant string, most int) {
 		query, most = l.x.searched(), most+1 // the first of a query may be a variant, too
 		page += query
 	}
-	if l.variant.page != "" {
-		variant = l.key
+	if l.variant.of != nil {
+		variant = l.read.Key
 	}
 	return path, query, page, variant, most
 }
@@ -135,7 +135,7 @@ func (l *lookup) use() {
 		set.pages.use(now, path, query)
 	}
 	if set.Admit > 0 {
-		set.asked.use(now, "", l.key)
+		set.asked.use(now, "", l.read.Key)
 	}
 }
 
@@ -150,7 +150,7 @@ func (b *build) admits() (refused string) {
 	case set.Variants > 0 && variant != "" && !set.variants.admits(page, variant, most),
 		set.Pages > 0 && query != "" && !set.pages.admits(path, query, set.Pages):
 		return limited
-	case set.Admit > 0 && set.asked.uses("", l.key) < 2 && (query != "" || !isFixed(route(b.asked))):
+	case set.Admit > 0 && set.asked.uses("", l.read.Key) < 2 && (query != "" || !isFixed(route(b.asked))):
 		return first
 	}
 	return ""

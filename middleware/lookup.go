@@ -19,14 +19,13 @@ import (
 type lookup struct {
 	x       *request
 	variant variant
-	key     string
+	read    pages.Read   // its key, and the context of ask
 	why     string       // why the handler is asked, as Cache-Status says it
 	routing *chi.Context // a copy: chi reuses its own as soon as the request is answered
 	reload  reload       // of the exchange, when the lookup began
 
 	client *exchange             // that asks, and gets what a build makes that cannot be stored, while it is there
 	build  atomic.Pointer[build] // that the client waits for
-	read   pages.Read            // the context of ask
 
 	// Set by evaluate, in the request's goroutine.
 	seen     *record.Record // the record that was decoded last
@@ -41,14 +40,19 @@ type lookup struct {
 	markHolds  chan bool      // previous is a mark whose time is up: see mark.go
 }
 
-// variant is one of the variants of a page, or, if page is empty, the page itself.
+// variant is one of the variants of a page, or the page itself.
 type variant struct {
-	page     string        // the ID of the page
-	old      string        // the ID that the page had before a soft invalidation
-	softened time.Time     // when that was
-	left     time.Duration // for how long the page's own record is there
-	fields   []string      // that tell its variants apart
-	values   []record.Pair // of the fields, in the request
+	of     *record.Record // the page's own record; nil: it is the page itself
+	fields []string       // that tell its variants apart
+	values []record.Pair  // of the fields, in the request
+}
+
+// page is the ID of the page that it is one of the variants of.
+func (v *variant) page() string {
+	if v.of == nil {
+		return ""
+	}
+	return v.of.ID
 }
 
 // usable is the record that is to be replaced, if any of it may still be used.
@@ -135,7 +139,7 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	if b.stored.Store(rec.IsResponse() && keep > 0); b.stored.Load() {
 		l.holds(ctx, keep)
 	}
-	if l.variant.page == "" && rec.Variants > 0 {
+	if l.variant.of == nil && rec.Variants > 0 {
 		keep = max(keep, l.x.left(rec))
 	}
 	return l.x.cache.stores(ctx, rec, keep), nil

@@ -98,7 +98,7 @@ func (b *build) instead(kind record.Kind) (*record.Record, time.Duration) {
 func (b *build) mark(kind record.Kind, until time.Duration) (*record.Record, time.Duration) {
 	l := b.lookup
 	fields := l.variant.fields
-	if l.variant.page == "" {
+	if l.variant.of == nil {
 		fields = canonical.VaryFields(b.w.Sent, l.x.front)
 		if l.previous != nil && !l.revoked {
 			fields = append(fields, canonical.NamedFields(l.previous)...)
@@ -106,7 +106,7 @@ func (b *build) mark(kind record.Kind, until time.Duration) (*record.Record, tim
 		fields = slices.DeleteFunc(rules.Sorted(fields), func(name string) bool { return name == "*" })
 	}
 	rec := &record.Record{
-		Kind: kind, ID: rand.Text(), Page: l.variant.page, Location: l.x.location, Received: l.x.now(), Until: until,
+		Kind: kind, ID: rand.Text(), Page: l.variant.page(), Location: l.x.location, Received: l.x.now(), Until: until,
 		Vary: l.x.cache.names.Selection(l.x.r, fields, l.x.unnamed),
 	}
 	if b.w.Unfit != "" {
@@ -131,7 +131,7 @@ func (b *build) record() *record.Record {
 func (b *build) recordOfHeader(kind record.Kind, h http.Header) *record.Record {
 	x := b.lookup.x
 	rec := &record.Record{
-		Kind: kind, ID: rand.Text(), Page: b.lookup.variant.page, Location: x.location, Route: b.route,
+		Kind: kind, ID: rand.Text(), Page: b.lookup.variant.page(), Location: x.location, Route: b.route,
 		Status: b.w.Status, Received: b.received, Terms: b.assessed.Terms,
 	}
 	rec.Vary = x.cache.names.VaryOf(rec, x.r, canonical.VaryFields(h, x.front), x.unnamed)
@@ -165,7 +165,7 @@ func (b *build) renew() (confirmed bool) {
 	own, _ := writer.Own(x.front, b.w.Sent)
 	h := rules.Updated(b.validate, own, b.assessed.Without, b.received)
 	final := writer.Final(x.front, b.validate, h)
-	rec.Received, rec.Page, rec.StandsIn, rec.Leftover = b.received, b.lookup.variant.page, false, false
+	rec.Received, rec.Page, rec.StandsIn, rec.Leftover = b.received, b.lookup.variant.page(), false, false
 	assessed := x.assess(rec.Status, final, b.began, b.received)
 	// Slices are known by the validator of their page.
 	if assessed.Unfit != "" || rec.Kind == record.Sliced && !rules.SameValidator(b.validate.Get, h.Get) || !b.fitsSearch(h) {

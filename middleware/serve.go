@@ -27,8 +27,7 @@ func (c *Cache) Handler(next http.Handler) http.Handler {
 		}
 		x := &exchange{request: request{cache: c, r: r, next: next}, w: w}
 		if c.cfg.OnResponse != nil || c.seen.Load() != nil {
-			x.began = time.Now()
-			defer x.report()
+			defer x.report(time.Now())
 		}
 		x.serve()
 		writer.Hide(w.Header(), c.hidden) // in trailers
