@@ -246,7 +246,7 @@ func (g *reads) late()                 {}
 func (g *reads) longer() time.Duration { return 0 }
 
 func (g *reads) under(ends context.Context) context.Context {
-	g.carried.Context = ends
+	g.carried = operation{ends, g.carried.caller}
 	return &g.carried
 }
 
