@@ -18,10 +18,12 @@ func slowRedis() Scenario {
 	s := Scenario{
 		Name: "slow Redis",
 		About: "8 instances with 2,000 Gets a second together, in an open loop, of 1,000 keys that Redis has; a load takes 5 ms, the database has 40 connections, and an instance " +
-			"that knows MaxLoads may use 5 of them. After two seconds Redis' replies come later by so much, or those of one of a cluster's three nodes; the times are of Gets from a second after that on, for five seconds.",
+			"that knows MaxLoads may use 5 of them. After two seconds Redis' replies come later by so much, or those of one of a cluster's three nodes; the times are of Gets from a second after that on, for five seconds. " +
+			"A sleep of 5 ms beside them says what the machine adds.",
 		Metrics: []Metric{
 			{Name: "p50", Unit: "ms", Better: Lower, Main: true},
 			{Name: "p99", Unit: "ms", Better: Lower},
+			{Name: "p99 of a sleep", Unit: "ms", Better: Either},
 			{Name: "failed Gets", Unit: "%", Better: Lower},
 			{Name: "loads a second", Better: Either},
 			{Name: "loads at once, at most", Better: Lower},
@@ -50,6 +52,7 @@ const (
 	slowKeys      = 1000
 	slowPerSecond = 2000
 	slowLoads     = 40 // connections of the database
+	slowTakes     = 5 * time.Millisecond
 )
 
 func runSlowRedis(ctx context.Context, e Env, lib rivals.CacheLibrary, late time.Duration) (Figures, error) {
@@ -84,26 +87,33 @@ func runLate(
 	if err := Fill(ctx, all[0], keys, values, 64); err != nil {
 		return nil, err
 	}
-	db := newDatabase(5*time.Millisecond, slowLoads)
-	during := func(d time.Duration) *openLoop {
-		l := &openLoop{perSecond: slowPerSecond, random: true, length: d, ask: func(ctx context.Context, i int) error {
+	db := newDatabase(slowTakes, slowLoads)
+	during := func(d time.Duration) (gets, sleeps *openLoop) {
+		gets = &openLoop{perSecond: slowPerSecond, random: true, length: d, ask: func(ctx context.Context, i int) error {
 			k := rand.IntN(slowKeys)
 			got, err := all[i%slowInstances].Get(ctx, keys[k], db.load(values[k]))
 			return Check(keys[k], got, values[k], err)
 		}}
-		l.run(ctx)
-		return l
+		sleeps = &openLoop{perSecond: slowPerSecond / 10, random: true, length: d, ask: func(ctx context.Context, _ int) error {
+			Pause(ctx, slowTakes)
+			return nil
+		}}
+		var both sync.WaitGroup
+		both.Go(func() { sleeps.run(ctx) }) // owner: runLate; ends by itself; joined below
+		gets.run(ctx)
+		both.Wait()
+		return gets, sleeps
 	}
 	during(2 * unit)
 	road.late(late)
 	during(unit)
 	before := db.loads.Load()
 	db.most.Store(db.running.Load())
-	l := during(5 * unit)
+	l, sleeps := during(5 * unit)
 	loads := db.loads.Load() - before
 	road.late(0)
 	return Figures{
-		"p50": l.took.at(50), "p99": l.took.at(99),
+		"p50": l.took.at(50), "p99": l.took.at(99), "p99 of a sleep": sleeps.took.at(99),
 		"failed Gets":    100 * float64(l.failed.Load()) / float64(l.took.h.TotalCount()),
 		"loads a second": float64(loads) / l.length.Seconds(), "loads at once, at most": float64(db.most.Load()),
 	}, ctx.Err()
