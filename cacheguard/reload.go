@@ -34,7 +34,7 @@ func (g *Guard) listen() bool {
 	}
 	l := &wake.Listener{Missed: func() {}, Heard: func(payload string) {
 		switch n, ok := tier.ParseNotice(payload); {
-		case !ok || g.notices.Own(n.Source):
+		case !ok || n.Stays || g.notices.Own(n.Source):
 		case n.Many:
 			g.reloadNamed(n.Key)
 		default:

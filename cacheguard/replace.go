@@ -184,7 +184,8 @@ func (r *replacing) Load(ctx context.Context, withdraw func()) (f protocol.Filli
 		case got.Status != protocol.Held:
 			return f, false
 		}
-		if r.mayShare(got) {
+		share := r.mayShare(got)
+		if f.Generation = r.first; share {
 			r.shares = got.Generation
 			withdraw()
 		}
@@ -240,7 +241,9 @@ func (r *replacing) lead(ctx context.Context, got protocol.Acquired) protocol.Fi
 	renewal := &lease.Renewal{Lease: leading{r.rebuild}, TTL: r.guard.cfg.LeaseTTL}
 	r.guard.keeper.Keep(renewal)
 	defer r.guard.keeper.Drop(renewal)
-	return r.loadFor(ctx, got.Generation)
+	f := r.loadFor(ctx, got.Generation)
+	f.Generation = got.Generation
+	return f
 }
 
 // loadFor loads in the slot, and returns what is to be stored if the generation is still there.

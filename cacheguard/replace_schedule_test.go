@@ -142,7 +142,14 @@ func (w *stagedWriter) end(ctx context.Context) (err error) {
 		if w.mistake == "no removal" || !w.refused || err != nil {
 			break
 		}
-		_, err = w.send(ctx, g.keys.Done(at, w.text, notice)) // also if there was no reply: it is pending
+		end := g.keys.Done(at, w.text, notice) // also if there was no reply: it is pending
+		if w.mistake == "a lease that it found stays" {
+			w.proof = "none"
+		}
+		if w.proof != "" {
+			end = g.keys.Replace(at, w.text, notice, protocol.Filling{Generation: w.proof})
+		}
+		_, err = w.send(ctx, end)
 	default:
 		_, err = w.send(ctx, g.keys.Done(at, w.text, notice))
 	}
@@ -286,7 +293,7 @@ func TestNoOrderDrawnOfWritersThatReplaceLeavesAStaleValueInRedis(t *testing.T) 
 
 func TestEachMistakeOfAWriterThatReplacesIsFound(t *testing.T) {
 	t.Parallel()
-	for _, mistake := range []string{"no announcement", "an early load", "no proof", "no removal"} {
+	for _, mistake := range []string{"no announcement", "an early load", "no proof", "no removal", "a lease that it found stays"} {
 		wrong, _ := playReplaces(t, 6, 50, mistake) // with this seed soon
 		if t.Logf("with %s: %s", mistake, wrong); wrong == "" {
 			t.Errorf("with %s nothing is wrong", mistake)

@@ -3,11 +3,13 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -53,6 +55,80 @@ func TestAValueIsRemovedIfAnotherWriteCameWhileItsReplacementWasLoaded(t *testin
 			removed(t, caches[0], f)
 		})
 	}
+}
+
+// Of three writers, the second removes the key: then the first one's load stores nothing. If that ended the third one's, which began later, writers of a
+// hot key would end each other's for ever.
+func TestAWriterThatCannotReplaceLeavesALaterLoadAlone(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(db *source, leave func()){
+		"its load is refused": func(db *source, _ func()) { db.release <- struct{}{} },
+		"its context ends":    func(_ *source, leave func()) { leave() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, standalone(t), 2, Config{})
+			dbs := []*source{newSource("new"), newSource("new")}
+			var writers []*Cache[int, string]
+			for i, g := range f.guards {
+				c := must(NewCache(g, CacheConfig[int, string]{
+					Name: "hot", Replace: time.Hour, Load: func(ctx context.Context, _ int) (string, error) { return dbs[i].load(ctx) },
+				}))
+				c.isAsked(c.Key(1), 1)
+				writers = append(writers, c)
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			returned := [2]chan error{make(chan error, 1), make(chan error, 1)}
+			begin := func(i int, ctx context.Context) {
+				go func() { returned[i] <- writers[i].Invalidate(ctx, 1) }() // owner: the test; joined below
+				<-dbs[i].begun
+			}
+			value := f.guards[0].keys.ValueKey(writers[0].Key(1))
+			begin(0, ctx)
+			expect.Equal(t, "the lease is removed", f.redis.Del(t.Context(), protocol.LeaseKey(value)).Val(), int64(1))
+			begin(1, t.Context())
+			end(dbs[0], leave)
+			expect.Equal(t, "the first", <-returned[0], nil)
+			dbs[1].release <- struct{}{}
+			expect.Equal(t, "the third", <-returned[1], nil)
+			expect.Equal(t, "its value is there", f.exists(value), true)
+			for i, replaced := range []uint64{0, 1} {
+				expect.Equal(t, "replaced", f.guards[i].Stats().Replaced, replaced)
+			}
+		})
+	}
+}
+
+// Else each write would cost a read for each instance that was asked for the key.
+func TestNobodyLooksForWhatIsReplaced(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, shared.Addr())
+	f := newFleetOn(t, shared.Client(t), Config{}, shared.Client(t), proxy.Client(t)).listening()
+	db := newSource("old")
+	caches := replacers(t, f, db)
+	db.warm(f, caches, 1, 2)
+	var looks [3]atomic.Int64 // by key
+	proxy.On(func(args []string) bool {
+		for k := range looks {
+			if slices.Contains(args, f.guards[0].keys.ValueKey(caches[0].Key(k))) {
+				looks[k].Add(1)
+			}
+		}
+		return false
+	}, redistest.CutBefore)
+	db.during(t, func() error { return caches[0].Invalidate(context.Background(), 1) }, func() {})
+	other := newGuard(t, shared.Client(t), Config{Prefix: f.guards[0].cfg.Prefix}) // it has no Cache
+	db.release <- struct{}{}
+	mustInvalidateKey(t, other, caches[0].Key(2)) // its notice comes behind those of the other key
+	redistest.Await(t, "it looks for what is removed", func() bool { return looks[2].Load() > 0 })
+	expect.Equal(t, "looks for what is replaced", looks[1].Load(), int64(0))
+	<-db.begun
+	db.during(t, func() error { return caches[0].Invalidate(context.Background(), 1) }, func() {
+		f.redis.Del(t.Context(), f.lease(caches[0].Key(1)))
+	})
+	db.release <- struct{}{}
+	redistest.Await(t, "it looks for what was removed instead", func() bool { return looks[1].Load() > 0 })
 }
 
 // An intent that stands when the value is put in place gives it an end, as it does what others store.

@@ -64,6 +64,7 @@
 #define SHARES_LATER 20   /* rule: a load is shared only by who found another one before | -DTRANSACTIONS=2 -DREPLACES=2 -DREADERS=0 */
 #define SHARES_STORED 21  /* rule: and is known to have been stored | -DTRANSACTIONS=2 -DREPLACES=2 -DLOSSES=1 -DREADERS=0 */
 #define SHARES_WITHDRAWS 22 /* rule: who shares a load ends his own intent | -DTRANSACTIONS=2 -DREPLACES=2 -DREADERS=0 */
+#define KEEPS_LATER 23    /* rule: who removes the value leaves only a lease that was taken after one that he had found | -DTRANSACTIONS=2 -DREPLACES=1 -DREADERS=0 */
 
 byte source = 1, floor = 1;
 
@@ -138,15 +139,25 @@ byte orphan;              /* a generation that a late copy of acquire.lua made *
 
 #define replaces(i) (i >= TRANSACTIONS - REPLACES)
 
+byte seen[TRANSACTIONS];  /* the lease that it has, or found first after its commit; 0: none */
+
+/* Another lease was taken later, so its load is new enough: if that were ended too, writers would end each other's for ever. */
+inline end_lease(i) {
+  if :: gen != 0 && (seen[i] == 0 || gen == seen[i]) && RULE(KEEPS_LATER) || gen == 0 -> gen = 0; mark = 0 :: else fi
+}
+
+/* replace.lua without a value */
+inline remove(i) { until = until & ~(1 << i); value = 0; ends = 0; end_lease(i); tier = 0; told++ }
+
 /* replace.lua */
 inline replace(i) {
   if
   :: (gen == g || !RULE(REPLACE_PROVES)) && (until & (1 << i) || !RULE(REPLACE_STANDS)) && over == 0 ->
      assert(v >= floor); /* never a stale fill */
-     value = v; by = i + 1; stored = stored | (1 << g); ends = (RULE(REPLACE_BOUND) -> until & ~(1 << i) : 0)
-  :: else -> if :: RULE(REPLACE_REMOVES) -> value = 0; ends = 0 :: else fi
+     value = v; by = i + 1; stored = stored | (1 << g); ends = (RULE(REPLACE_BOUND) -> until & ~(1 << i) : 0); gen = 0; mark = 0
+  :: else -> if :: RULE(REPLACE_REMOVES) -> value = 0; ends = 0 :: else fi; end_lease(i)
   fi;
-  until = until & ~(1 << i); gen = 0; mark = 0; tier = 0; told++
+  until = until & ~(1 << i); tier = 0; told++
 }
 
 inline take(l) { serial++; gen = serial; mark = l; replacing = replacing | (1 << gen) }
@@ -173,8 +184,8 @@ look:
   :: atomic { first == 0 || gen != first || !RULE(SHARES_LATER) -> /* acquire.lua */
        limit(b);
        if
-       :: gen == 0 -> take(b); g = gen; exempt = exempt || forgotten; printf("@lease %d %d ; transaction %d: acquire.lua: lease %d\n", me, g, me, g); state()
-       :: gen != 0 && (first == 0 || gen == first) && RULE(SHARES_LATER) -> first = gen; printf("@held %d %d ; transaction %d: acquire.lua: somebody has lease %d\n", me, gen, me, gen); state()
+       :: gen == 0 -> take(b); g = gen; seen[me] = gen; exempt = exempt || forgotten; printf("@lease %d %d ; transaction %d: acquire.lua: lease %d\n", me, g, me, g); state()
+       :: gen != 0 && (first == 0 || gen == first) && RULE(SHARES_LATER) -> first = gen; seen[me] = gen; printf("@held %d %d ; transaction %d: acquire.lua: somebody has lease %d\n", me, gen, me, gen); state()
        :: gen != 0 && (first != 0 && gen != first || !RULE(SHARES_LATER)) && replacing & (1 << gen) ->
           shares = gen; if :: RULE(SHARES_WITHDRAWS) -> until = until & ~(1 << me) :: else fi;
           printf("@share %d %d ; transaction %d: it shares the load of lease %d, and withdraws its intent\n", me, gen, me, gen); state()
@@ -203,6 +214,9 @@ end:
   v = wrote[me];
 #endif
   if
+#if REPLACES
+  :: atomic { replaces(me) && seen[me] != 0 -> remove(me); phase[me] = 2; promise(v); printf("@remove %d %d ; transaction %d: replace.lua without a value, after lease %d; nobody may see what is older than version %d\n", me, seen[me], me, seen[me], floor); state() }
+#endif
   :: atomic { done(me); phase[me] = 2; promise(v); printf("@done %d ; transaction %d: done.lua; nobody may see what is older than version %d\n", me, me, floor); state() }
   :: atomic { may_die(me) -> phase[me] = 3; printf("@crash %d ; transaction %d dies after its commit\n", me, me) }
   fi;
@@ -291,7 +305,7 @@ proctype Trouble() {
   :: atomic { losses < LOSSES && gen != 0 -> losses++; gen = 0; mark = 0; printf("@evict_lease ; Redis evicts the lease\n"); state() }
   :: atomic { orphan != 0 && gen == orphan -> gen = 0; mark = 0; orphan = 0; printf("@forgotten_lease ; the lease of a late copy is over\n"); state() }
   :: atomic { copies < COPIES && replaces(0) && phase[0] == 2 && gen == 0 && serial < 7 -> copies++; limit(b); take(b); orphan = gen; printf("@late_acquire 0 %d ; a late copy of acquire.lua: lease %d\n", gen, gen); state() }
-  :: atomic { copies < COPIES && replaces(0) && phase[0] == 2 && by != 1 -> copies++; done(0); printf("@late_replace 0 ; a late copy of replace.lua\n"); state() }
+  :: atomic { copies < COPIES && replaces(0) && phase[0] == 2 && by != 1 -> copies++; remove(0); printf("@late_replace 0 ; a late copy of replace.lua\n"); state() }
 #else
   :: atomic { losses < LOSSES && until & 1 && phase[0] == 1 -> losses++; forgotten = 1; until = until & ~1; printf("@evict ; Redis evicts the intent\n"); state() }
 #endif

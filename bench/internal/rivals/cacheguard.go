@@ -36,12 +36,12 @@ func openGuard(s Setup, local cacheguard.LocalConfig) (Cache, error) {
 	if jitter == 0 {
 		jitter = -1
 	}
-	hedgeAfter := time.Duration(0)
+	var hedgeAfter, timeout time.Duration
 	if s.Waits {
-		hedgeAfter = -1
+		hedgeAfter, timeout = -1, 10*time.Second
 	}
 	g, err := cacheguard.New(rdb, cacheguard.Config{
-		HedgeAfter: hedgeAfter,
+		HedgeAfter: hedgeAfter, RedisTimeout: timeout,
 		Prefix:     Prefix + "guard", TTL: s.TTL, StaleFor: s.StaleFor, Jitter: jitter, LeaseTTL: s.Lease, Local: local,
 		MaxLoads: s.MaxLoads, Hooks: s.Hooks,
 	})

@@ -53,7 +53,7 @@ type writing struct {
 const longWait = 5 * time.Millisecond
 
 func (w writing) run(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, err error) {
-	const instances, pairs = 8, 2
+	const instances, pairs = 8, 5
 	t := newTable(w.keys, 80*time.Millisecond)
 	setup := rivals.Setup{Redis: e.Options(), TTL: Forever, Entries: w.keys, Load: t.load, Waits: true}
 	caches, err := openCaches(lib, setup, instances)
@@ -61,7 +61,7 @@ func (w writing) run(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Fig
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, CloseAll(caches)) }()
-	length, quiet, busy, writes, loads := 5*e.For, newAnswers(), newAnswers(), newTimes(), int64(0)
+	length, quiet, busy, writes, loads := 3*e.For, newAnswers(), newAnswers(), newTimes(), int64(0)
 	for range pairs {
 		if err := t.readAll(ctx, caches); err != nil { // what was written last is loaded
 			return nil, err

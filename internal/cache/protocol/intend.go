@@ -33,8 +33,8 @@ func (k *Keyspace) Done(valueKey, intent, notice string) *script.Call {
 	return &script.Call{Script: doneScript, Keys: withAllVersionSlots(valueKey, untilKey(valueKey)), Args: []any{intent, k.Channel, notice}}
 }
 
-// Replace is Done, and stores the filling if its generation is still there and the intent has stood. It returns Stored, Refused, or the error of
-// Redis, which refused to store it.
+// Replace is Done, and stores the filling, if it has a TTL, its generation is still there and the intent has stood. Else a lease of another generation
+// stays. It returns Stored, Refused, or the error of Redis, which refused to store it.
 func (k *Keyspace) Replace(valueKey, intent, notice string, f Filling) *script.Call {
 	call := k.Done(valueKey, intent, notice)
 	call.Script = replaceScript

@@ -18,7 +18,7 @@ var errNotAnnounced = errors.New("its change could not be announced")
 type Replacement interface {
 	Key() string // of the value in Redis
 	// Load loads it, under a lease that it gets while the change stands. Shared: it is in place, as somebody else has loaded it since then. Before it
-	// waits for that, it calls withdraw: what that one stores must not end with the change. Without a TTL, nothing is to be stored.
+	// waits for that, it calls withdraw: what that one stores must not end with the change. Without a TTL, nothing is to be stored, and the generation, if there is one, was found meanwhile.
 	Load(ctx context.Context, withdraw func()) (f protocol.Filling, shared bool)
 	Report(ctx context.Context, status string, err error) // hears what came of it
 }

@@ -2,6 +2,7 @@ package write
 
 import (
 	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -30,12 +31,14 @@ type keys struct{ *Writes }
 
 func (k keys) at(t target) string { return k.Keys.ValueKey(t.name) }
 
-func (k keys) announce(r *request) *script.Call        { return k.Keys.Intend(k.at(r.target), r.text, r.told) }
+func (k keys) announce(r *request) *script.Call {
+	return k.Keys.Intend(k.at(r.target), r.text, tier.Stays(r.told))
+}
 func (k keys) renew(t target, text string) script.Call { return k.Keys.RenewIntend(k.at(t), text) }
 func (k keys) invalidate(r *request) *script.Call      { return k.Keys.Invalidate(k.at(r.target), r.told) }
 func (k keys) end(r *request) *script.Call {
-	if r.filling.TTL > 0 {
-		return k.Keys.Replace(r.valueKey, r.text, r.told, r.filling)
+	if r.filling.Generation != "" {
+		return k.Keys.Replace(r.valueKey, r.text, tier.Stays(r.told), r.filling)
 	}
 	return k.Keys.Done(k.at(r.target), r.text, r.told)
 }

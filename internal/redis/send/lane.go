@@ -30,8 +30,8 @@ type queue interface {
 
 // parcel is what one request to Redis carries.
 type parcel interface {
-	// values is the context of its first request, for the sake of its values.
-	values() context.Context
+	// under is the context that it is carried with: it has the values of its first request's, and ends with another.
+	under(ends context.Context) context.Context
 	// carry sends it and waits for the replies, which it keeps to itself. It returns what they say of Redis.
 	carry(ctx context.Context) error
 	// longer is how much longer than others it may take, as it has so many requests.

@@ -74,7 +74,7 @@ local function leases_at(keys, left)
   return there
 end
 
--- Removes the values and leases of all version slots, except the value at the key kept. Returns how many there were. Without a channel, local
+-- Removes the values and leases of all version slots, except what is at the key kept. Returns how many there were. Without a channel, local
 -- tiers are not notified.
 local function forget(channel, notice, kept)
   local gone, leases, ended = {unpack(KEYS, #KEYS - 4)}, {unpack(KEYS, #KEYS - 9, #KEYS - 5)}, {}
@@ -85,7 +85,7 @@ local function forget(channel, notice, kept)
       gone[5 + i] = lease
     end
   end
-  for i = 1, kept and 5 or 0 do
+  for i = 1, kept and #gone or 0 do
     if gone[i] == kept then
       table.remove(gone, i)
       break
@@ -93,7 +93,9 @@ local function forget(channel, notice, kept)
   end
   local removed = redis.call('DEL', unpack(gone))
   for _, lease in ipairs(ended) do
-    wake(lease[1], lease[3], 'g', lease[2])
+    if lease[1] ~= kept then
+      wake(lease[1], lease[3], 'g', lease[2])
+    end
   end
   if channel then
     publish(channel, notice)
