@@ -14,7 +14,7 @@ import (
 // readFirst is how far away Redis is at most if a load reads before it asks for its lease.
 const readFirst = time.Millisecond
 
-// request is what the rebuild asks for: the lease only if it has a slot.
+// request is what the rebuild asks for: the lease if it has a slot.
 func (r *rebuild) request() protocol.Request {
 	return protocol.Request{Token: r.token, Take: !r.slot.IsNone(), Unfit: r.unfit, Aged: r.aged}
 }

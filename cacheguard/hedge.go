@@ -106,7 +106,7 @@ func (q query[V]) race(ctx context.Context, keys []string, wait func(context.Con
 	drop()
 	<-ended
 	if is = is && err != nil && errors.Is(context.Cause(within), errHedged); is {
-		q.guard.hedgesWon.Add(uint64(len(keys)))
+		q.guard.hedgesWon.Add(1)
 	}
 	return all, is, err
 }
@@ -131,7 +131,11 @@ func (q query[V]) hedgeOnce(ctx context.Context, keys []string, s limit.Slot, al
 		if s, ok = g.loaders.limits.Take(ctx, limit.Need{Spare: true, Kind: q.spec.policy.kind.loadSlots}); !ok {
 			return nil, false
 		}
-		b, s = q.batchIn(ctx, s, keys), limit.Slot{}
+		taken := s
+		b, s = q.batchThatTakes(ctx, func(context.Context) (limit.Slot, error) {
+			g.hedged.Add(1)
+			return taken, nil
+		}, keys), limit.Slot{}
 	}
 	ok = true
 	entered, tickets := make([]string, 0, len(keys)), make([]ticket, 0, len(keys))
@@ -182,7 +186,9 @@ func (g *Guard) runHedge(ctx context.Context, j *load, s limit.Slot, publish fun
 		}
 	}
 	answered := part.Answered()
-	g.hedged.Add(1)
+	if j.batch == nil { // else that is the load
+		g.hedged.Add(1)
+	}
 	a := g.loadIn(ctx, j, s, Loaded)
 	switch {
 	case a.err != nil && !a.absent:

@@ -215,6 +215,9 @@ func TestGetManyThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
+	s := f.guards[0].Stats()
+	expect.Equal(t, "loads beside Redis, and not keys", s.Hedged, 2)
+	expect.Equal(t, "calls that they answered", s.HedgesWon, 2)
 }
 
 func TestNothingIsLoadedBesideRedis(t *testing.T) {

@@ -35,6 +35,12 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	renewal := &lease.Renewal{Lease: leading{r}, TTL: r.guard.cfg.LeaseTTL}
 	r.guard.keeper.Keep(renewal)
 	defer r.guard.keeper.Drop(renewal)
+	if r.slot.IsNone() {
+		if a, ok := r.takeSlot(ctx); !ok {
+			r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
+			return a
+		}
+	}
 	if r.under.Ready(ctx); !r.mayShowOld() {
 		r.load.forgetOld()
 	}

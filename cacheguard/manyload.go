@@ -61,15 +61,18 @@ func (m *many[V]) enter(ctx context.Context, r *wanted[V], b *batch) (ticket, er
 	return m.guard.enterRebuild(ctx, m.replacing(ctx, r, b), r.read.Raw)
 }
 
-// newBatch waits for a slot, and makes the batch of the keys. Keys that are loaded one by one have no batch: each takes a
-// slot of its own.
+// newBatch waits for a slot, and makes the batch of the keys. Where Redis is slow, the batch takes its slot once it has the leases, as a Get does. Keys
+// that are loaded one by one have no batch: each takes a slot of its own.
 func (m *many[V]) newBatch(ctx context.Context, all []*wanted[V]) (*batch, error) {
 	if m.spec.loadEach != nil {
 		return nil, nil //nolint:nilnil // what a load without a batch has
 	}
-	s, err := m.guard.loaders.takePermit(ctx, limit.Need{
-		Borrows: loadingOf(ctx).within(m.guard), Spare: m.spec.spare, Kind: m.spec.policy.kind.loadSlots,
-	})
+	need := limit.Need{Borrows: loadingOf(ctx).within(m.guard), Spare: m.spec.spare, Kind: m.spec.policy.kind.loadSlots}
+	take := func(ctx context.Context) (limit.Slot, error) { return m.guard.loaders.takePermit(ctx, need) }
+	if m.guard.slowParts.Load() > 0 {
+		return m.batchThatTakes(ctx, take, keysOf(all)), nil
+	}
+	s, err := take(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +81,12 @@ func (m *many[V]) newBatch(ctx context.Context, all []*wanted[V]) (*batch, error
 
 // batchIn makes the batch of the keys, which has the slot.
 func (q *query[V]) batchIn(ctx context.Context, s limit.Slot, keys []string) *batch {
+	return q.batchThatTakes(ctx, func(context.Context) (limit.Slot, error) { return s, nil }, keys)
+}
+
+func (q *query[V]) batchThatTakes(ctx context.Context, take func(context.Context) (limit.Slot, error), keys []string) *batch {
 	b := &batch{guard: q.guard, policy: q.spec.policy, load: q.spec.loadMany}
-	return b.open(ctx, 0, func(context.Context) (limit.Slot, error) { return s, nil }, keys...)
+	return b.open(ctx, 0, take, keys...)
 }
 
 // loadAny is the caller's load, with values as they travel.

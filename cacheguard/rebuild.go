@@ -79,14 +79,18 @@ func (r *rebuild) loadAlone(ctx context.Context) answer {
 }
 
 // attempt asks once, and does what the reply says. Not done: ask again. Without a slot it asks only for the value, because
-// a lease must not wait in a queue.
+// a lease must not wait in a queue. But where Redis is slower than loads, slots would stand idle while Redis is asked: a lease takes one once it is there.
 func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
 	g := r.guard
-	if r.slot.IsNone() {
+	slow := r.breaker.IsSlow()
+	switch {
+	case slow:
+		r.returnSlot()
+	case r.slot.IsNone():
 		r.slot = g.loaders.limits.Try(ctx, g.loaders.need(r.load))
 	}
 	request := r.request()
-	request.Inbox = g.inbox.Address()
+	request.Take, request.Inbox = request.Take || slow, g.inbox.Address()
 	runtime.Gosched() // callers that are about to join may do so before the tick, and be covered
 	before := g.clock.Tick()
 	if r.epochs = nil; polls > 0 { // there may be a value
@@ -118,11 +122,9 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		r.origin = got.Origin()
 		return answer{err: r.failure(got), outcome: Shared, origin: r.origin}, true
 	case got.Status == protocol.Free:
-		if r.slot, err = g.loaders.takeSlot(ctx, r.load); errors.Is(err, errNoSpareSlot) {
-			return answer{}, true // nobody waits any more; callers that come now ask again
-		}
 		r.waited = true
-		return answer{err: err}, err != nil
+		a, ok := r.takeSlot(ctx)
+		return a, !ok
 	}
 	r.load.skip()
 	r.asked(ctx) // for the value that the holder sends
@@ -198,6 +200,15 @@ func (r *rebuild) unreachable(ctx context.Context, err error) answer {
 		return r.guard.loadDirectly(ctx, r.load, Bypassed)
 	}
 	return r.guard.loadBypassed(ctx, r.load, r.publish)
+}
+
+// takeSlot waits for a slot. Not ok: there is none, and the answer says why.
+func (r *rebuild) takeSlot(ctx context.Context) (a answer, ok bool) {
+	r.slot, a.err = r.guard.loaders.takeSlot(ctx, r.load)
+	if ok = a.err == nil; errors.Is(a.err, errNoSpareSlot) {
+		a.err = nil // nobody waits any more; callers that come now ask again
+	}
+	return a, ok
 }
 
 func (r *rebuild) returnSlot() {

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -22,14 +23,12 @@ func (x *exchange) answer(l *lookup, got found) (again bool) {
 		return x.send(l, got)
 	case err == nil && got.rec.Kind == record.Failed:
 		x.fail(http.StatusInternalServerError, "handler-panicked")
-	case x.want.OnlyIfCached:
-		x.fail(http.StatusGatewayTimeout, "only-if-cached")
 	case err == nil && got.rec.Kind == record.PassThrough:
 		x.passThroughAs(cachestatus.Forward{Why: l.why, Detail: got.rec.Why()})
-	case err == nil || errors.Is(err, cacheguard.ErrNotCached):
+	case err == nil, errors.Is(err, cacheguard.ErrNotCached), x.want.OnlyIfCached:
 		x.passThrough(l.why)
 	default:
-		return x.trouble(l, err)
+		return x.trouble(l, err, l.standIn)
 	}
 	return false
 }
@@ -46,7 +45,7 @@ func (x *exchange) answerOwn(l *lookup, got found) (did, again bool) {
 		x.passThroughAs(unstored) // with its Range, or as a HEAD
 	case own.wasCutOff() && !own.w.Reached() && (own.interrupted || x.mayStandIn(l.standIn, x.now())),
 		own.standsIn && own.validate == nil:
-		return true, x.trouble(l, errInterrupted)
+		return true, x.trouble(l, errInterrupted, l.standIn)
 	case own.panicked != nil:
 		panic(own.panicked)
 	case own.w.Reached():
@@ -63,17 +62,26 @@ func (x *exchange) answerOwn(l *lookup, got found) (did, again bool) {
 	return true, false
 }
 
-// trouble answers a request without a record from the Guard: with a stale page that may stand in, or by giving
-// up. It reports whether the answer has to start over.
-func (x *exchange) trouble(l *lookup, err error) (again bool) {
+// trouble answers a request that has no record from the Guard: with a stale page, if that may stand in, by the handler for this request
+// alone, or with an error. It reports whether the answer has to start over.
+func (x *exchange) trouble(l *lookup, err error, stale *record.Record) (again bool) {
 	_, redisFailed := errors.AsType[*cacheguard.RedisError](err)
+	_, panicked := errors.AsType[*cacheguard.PanicError](err)
 	_, loadFailed := errors.AsType[*cacheguard.LoadError](err)
-	now := x.now()
-	if (loadFailed || isTimeout(err)) && !redisFailed && x.r.Context().Err() == nil && x.mayStandIn(l.standIn, now) {
+	timedOut := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errInterrupted)
+	switch {
+	case x.r.Context().Err() != nil:
+		x.res.Result = Failed // the client has left
+	case redisFailed:
+		x.fail(http.StatusServiceUnavailable, "redis")
+	case (loadFailed || timedOut) && x.mayStandIn(stale, x.now()):
 		x.res.Result = Stale
-		return x.send(l, found{rec: l.standIn, mine: true, how: cacheguard.Stale})
+		return x.send(l, found{rec: stale, mine: true, how: cacheguard.Stale})
+	case panicked, loadFailed, timedOut:
+		x.fail(http.StatusGatewayTimeout, "handler")
+	default: // the handler asks for its own page, or the Guard is closed
+		x.passThrough(l.why)
 	}
-	x.giveUp(l, err)
 	return false
 }
 

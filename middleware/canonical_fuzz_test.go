@@ -161,7 +161,7 @@ func honest(guard *cacheguard.Guard, cfg Config, vary []string, r *http.Request)
 	if canonical.OverridesMethod(x.r, x.unnamed) {
 		return "", nil, false
 	}
-	return x.key + "\n" + x.location + "\n" + fmt.Sprint(cache.names.Selection(x.r, vary, x.unnamed)), x.newAttempt(variant{}, "").request(r.Context()), true
+	return x.key + "\n" + x.location + "\n" + fmt.Sprint(cache.names.Selection(x.r, vary, x.unnamed)), x.newLookup(variant{}, "").request(r.Context()), true
 }
 
 // differs reports whether two drawn requests have one key, and how what their handler can read differs.

@@ -10,6 +10,7 @@ import (
 
 	configs "github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/middleware/internal/canonical"
+	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
@@ -144,7 +145,6 @@ const (
 	defaultKeepFor = time.Minute
 	defaultPassFor = 10 * time.Second
 	defaultMaxBody = 1 << 20
-	defaultGrace   = 10 * time.Second
 )
 
 // check returns one error that names every field that is out of range.
@@ -218,7 +218,7 @@ func (c *Config) checkStatuses(bad func(field, format string, args ...any)) {
 
 // token reports whether s is a token of Structured Fields, or empty.
 func token(s string) bool {
-	return s == "" || rules.IsToken(s) && ('a' <= s[0] && s[0] <= 'z' || 'A' <= s[0] && s[0] <= 'Z')
+	return s == "" || record.IsToken(s) && ('a' <= s[0] && s[0] <= 'z' || 'A' <= s[0] && s[0] <= 'Z')
 }
 
 func (c Config) withDefaults() Config {
@@ -227,8 +227,8 @@ func (c Config) withDefaults() Config {
 	configs.SetDefault(&c.PassFor, defaultPassFor)
 	configs.SetDefault(&c.MaxBody, defaultMaxBody)
 	configs.SetDefault(&c.Limits.URL, defaultMaxURL)
-	c.DefaultTTL, c.KeepFor, c.PassFor = max(c.DefaultTTL, 0), max(c.KeepFor, 0), max(c.PassFor, 0)
-	c.StaleWhile = max(c.StaleWhile, 0)
+	c.DefaultTTL, c.KeepFor = max(c.DefaultTTL, 0), max(c.KeepFor, 0)
+	c.PassFor, c.StaleWhile = max(c.PassFor, 0), max(c.StaleWhile, 0)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -244,13 +244,9 @@ func (c *Config) identity() canonical.Settings {
 }
 
 func (c *Config) rules() *rules.Settings {
-	grace := time.Duration(0)
-	if c.StaleIfError == 0 {
-		grace = defaultGrace
-	}
 	return &rules.Settings{
-		DefaultTTL: c.DefaultTTL, Heuristic: c.Heuristic, KeepFor: c.KeepFor, StaleIfError: max(c.StaleIfError, 0), Grace: grace,
-		StaleWhile: max(c.StaleWhile, 0), Override: c.Override,
-		StatusTTL: c.StatusTTL, StoreErrors: c.StoreErrors, StoreSetCookie: c.StoreSetCookie, Targets: rules.Names([]string{c.Target, "CDN-Cache-Control"}),
+		DefaultTTL: c.DefaultTTL, Heuristic: c.Heuristic, KeepFor: c.KeepFor, StaleIfError: c.StaleIfError,
+		StaleWhile: c.StaleWhile, Override: c.Override, StatusTTL: c.StatusTTL, StoreErrors: c.StoreErrors, StoreSetCookie: c.StoreSetCookie,
+		Targets: rules.Names([]string{c.Target, "CDN-Cache-Control"}),
 	}
 }

@@ -10,20 +10,20 @@ import (
 // evaluate decides whether a stored record may answer the request.
 func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 	l.markHolds, l.background, l.standIn = nil, false, nil // of a record that was read before, for example in the local tier
-	rec, err := l.x.cache.decoded.Decode(l.key, raw)
+	rec, err := l.x.cache.decoded.Decode(l.read.Key, raw)
 	if err != nil || rec.Location != l.x.location {
 		return cacheguard.Replace
 	}
 	l.seen, l.seenMine = rec, l.x.selects(rec)
-	if l.variant.page == "" && !l.seenMine || rec.Kind == record.Moved {
+	if l.variant.of == nil && !l.seenMine || rec.Kind == record.Moved {
 		return cacheguard.Serve // it says where the variants are
 	}
-	if v := l.variant; v.old != "" && rec.Page == v.old {
-		rec = l.x.cache.softened(rec, v.softened)
-		rec.Page, l.seen = v.page, rec
+	if page := l.variant.of; page != nil && page.Old != "" && rec.Page == page.Old {
+		rec = l.x.cache.softened(rec, page.Softened)
+		rec.Page, l.seen = page.ID, rec
 	}
 	l.previous = rec
-	l.revoked = rec.Page != l.variant.page || !l.seenMine
+	l.revoked = rec.Page != l.variant.page() || !l.seenMine
 	l.standIn = l.usable()
 	if l.revoked || l.reload.replaces(rec) {
 		return cacheguard.Replace
@@ -45,8 +45,8 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 
 // leadsToVariants reports whether a record is only asked where the variants of its page are.
 func (l *lookup) leadsToVariants(raw []byte) bool {
-	rec, err := l.x.cache.decoded.Decode(l.key, raw)
-	return err == nil && l.variant.page == "" && !l.x.selects(rec)
+	rec, err := l.x.cache.decoded.Decode(l.read.Key, raw)
+	return err == nil && l.variant.of == nil && !l.x.selects(rec)
 }
 
 // freshness compares the age of a record with what its response and the request say (RFC 9111 sections 4.2 and 5.2, RFC 5861).

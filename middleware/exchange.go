@@ -1,14 +1,11 @@
 package middleware
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
@@ -18,20 +15,17 @@ type exchange struct {
 	request
 
 	w       http.ResponseWriter
-	began   time.Time // if the request is reported
 	res     Response
 	checked *lookup // found a mark whose time is up: see mark.go
-	reload  *reload // the handler does not have the slices that were found: see large.go
+	reload  reload  // the handler does not have the slices that were found: see large.go
 
-	first attempt          // most requests need no other
+	first lookup           // most requests need no other
 	lines [ownLines]string // the values of the fields that the exchange itself sets: see line
 }
 
-func (x *exchange) writer() http.ResponseWriter { return x.w }
-
 // report counts the request and calls Config.OnResponse, also when the handler panics.
-func (x *exchange) report() {
-	x.res.Took = time.Since(x.began)
+func (x *exchange) report(began time.Time) {
+	x.res.Took = time.Since(began)
 	if x.res.Result == "" {
 		x.res.Result = Failed
 	}
@@ -79,14 +73,14 @@ func (x *exchange) passThrough(why string) { x.passThroughAs(cachestatus.Forward
 
 // bypass passes a request through that the cache does not answer.
 func (x *exchange) bypass(detail string) {
-	if x.want.OnlyIfCached {
-		x.fail(http.StatusGatewayTimeout, "only-if-cached")
-		return
-	}
 	x.passThroughAs(cachestatus.Forward{Why: "bypass", Detail: detail})
 }
 
 func (x *exchange) passThroughAs(f cachestatus.Forward) {
+	if x.want.OnlyIfCached {
+		x.fail(http.StatusGatewayTimeout, "only-if-cached")
+		return
+	}
 	began := x.now()
 	x.callHandler(passedFor(f.Detail), func(status int) {
 		if x.checked != nil {
@@ -103,27 +97,6 @@ func (x *exchange) callHandler(how Result, before func(status int)) {
 	x.next.ServeHTTP(w, x.r)
 	w.Finish()
 	x.res.Status, x.res.Route = w.Status, route(x.r)
-}
-
-// giveUp answers a request that there is no response for.
-func (x *exchange) giveUp(l *lookup, err error) {
-	_, redisFailed := errors.AsType[*cacheguard.RedisError](err)
-	_, panicked := errors.AsType[*cacheguard.PanicError](err)
-	_, loadFailed := errors.AsType[*cacheguard.LoadError](err)
-	switch {
-	case x.r.Context().Err() != nil:
-		x.res.Result = Failed // the client has left
-	case redisFailed:
-		x.fail(http.StatusServiceUnavailable, "redis")
-	case panicked, loadFailed, isTimeout(err):
-		x.fail(http.StatusGatewayTimeout, "handler")
-	default: // the handler asks for its own page, or the Guard is closed
-		x.passThrough(l.why)
-	}
-}
-
-func isTimeout(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errInterrupted)
 }
 
 // fail answers with an error of the cache's own.

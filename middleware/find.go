@@ -1,7 +1,6 @@
 package middleware
 
 import (
-	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -10,6 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
 // found is the outcome of a lookup.
@@ -57,9 +57,9 @@ func (x *exchange) find() (*lookup, found) {
 		l, got = x.retrieve(variant{}, "uri-miss")
 	}
 	if got.err == nil && got.own == nil && !got.mine {
-		fields := slices.Compact(slices.Sorted(slices.Values(append(canonical.NamedFields(got.rec), x.varies...))))
+		fields := rules.Sorted(append(canonical.NamedFields(got.rec), x.varies...))
 		values := x.cache.names.Selection(x.r, fields, x.unnamed)
-		l, got = x.retrieve(variant{page: got.rec.ID, old: got.rec.Old, softened: got.rec.Softened, left: x.left(got.rec), fields: fields, values: values}, "vary-miss")
+		l, got = x.retrieve(variant{of: got.rec, fields: fields, values: values}, "vary-miss")
 	}
 	return l, got
 }
@@ -70,11 +70,10 @@ const maxTries = 3
 // retrieve gets the record of a page or of a variant, and makes sure that no invalidation has overtaken it.
 func (x *exchange) retrieve(v variant, why string) (l *lookup, got found) {
 	for i := range maxTries {
-		a := x.newAttempt(v, why)
-		if l = &a.lookup; i == 0 {
+		if l = x.newLookup(v, why); i == 0 {
 			l.use()
 		}
-		if got = a.ask(); l.markHolds != nil {
+		if got = l.ask(); l.markHolds != nil {
 			x.checked = l
 		}
 		if got.err != nil || got.own != nil || !l.overtaken(got) {
@@ -84,14 +83,15 @@ func (x *exchange) retrieve(v variant, why string) (l *lookup, got found) {
 	return l, found{err: cacheguard.ErrNotCached}
 }
 
-func (x *exchange) newAttempt(v variant, why string) *attempt {
+func (x *exchange) newLookup(v variant, why string) *lookup {
 	l := &x.first
 	if l.x != nil { // it is in use, perhaps for longer than the request
-		l = new(attempt)
+		l = new(lookup)
 	}
-	l.x, l.variant, l.why, l.reload, l.key, l.client = &x.request, v, why, x.reload, x.key, x
-	if v.page != "" {
-		l.key = x.cache.names.VariantKey(x.location, v.values)
+	l.x, l.variant, l.why, l.reload, l.client = &x.request, v, why, x.reload, x
+	l.read = pages.Read{Context: x.r.Context(), Key: x.key, Finish: x.cache.cfg.FinishLoads}
+	if v.of != nil {
+		l.read.Key = x.cache.names.VariantKey(x.location, v.values)
 	}
 	if routing := chi.RouteContext(x.r.Context()); routing != nil {
 		l.routing = routing.Clone()
@@ -100,7 +100,7 @@ func (x *exchange) newAttempt(v variant, why string) *attempt {
 }
 
 // ask asks the Guard, which calls evaluate for a stored record, and load for a missing one.
-func (l *attempt) ask() found {
+func (l *lookup) ask() found {
 	source := cacheguard.Source[[]byte]{
 		Judge: l.evaluate, Load: l.load, Unlimited: !l.x.cache.cfg.LimitLoads, Tags: l.x.cache.prefixTags(l.x.r),
 	}
@@ -113,15 +113,14 @@ func (l *attempt) ask() found {
 	if l.x.want.OnlyIfCached || routedForHead(l.x.r) {
 		source.Load = nil
 	}
-	l.read = pages.Read{Context: l.x.r.Context(), Key: l.key, Finish: l.x.cache.cfg.FinishLoads}
-	raw, how, err := cacheguard.Fetch(&l.read, l.x.cache.guard, l.key, source)
+	raw, how, err := cacheguard.Fetch(&l.read, l.x.cache.guard, l.read.Key, source)
 	got := found{how: how, err: err, own: l.leave()}
 	switch {
 	case err != nil:
 	case l.seen != nil && l.seen.IsOf(raw):
 		got.rec, got.mine = l.seen, l.seenMine
 		if how == cacheguard.Local {
-			l.x.cache.decoded.Keep(l.key, got.rec)
+			l.x.cache.decoded.Keep(l.read.Key, got.rec)
 		}
 	default:
 		if got.rec, got.err = record.Decode(raw); got.err == nil {
@@ -146,14 +145,14 @@ func (l *lookup) refusesLeftover(got found) bool {
 // key. Those of its page, a tag or a prefix show in their current values, unless Redis does not answer.
 func (l *lookup) overtaken(got found) bool {
 	switch rec := got.rec; {
-	case rec == l.seen, l.variant.page == "" && !got.mine:
+	case rec == l.seen, l.variant.of == nil && !got.mine:
 		return false // evaluated already; or not used itself
 	case rec.StandsIn && !l.x.mayStandIn(rec, l.x.now()):
 		return true
 	case got.how == cacheguard.Bypassed:
 		return false
 	default:
-		return rec.Page != l.variant.page
+		return rec.Page != l.variant.page()
 	}
 }
 

@@ -15,14 +15,16 @@ import (
 )
 
 // recorder returns a Recorder of the handler's response, for its client or, if it is unheard, for nobody.
-func (b *build) recorder(c client) *writer.Recorder {
-	x, to := b.lookup.x, http.ResponseWriter(nil)
+func (b *build) recorder() *writer.Recorder {
+	x, client, to := b.lookup.x, b.lookup.client, http.ResponseWriter(nil)
 	if !b.unheard {
-		to = c.writer()
+		to = client.w
 	}
 	w := writer.NewRecorder(to, x.r, x.front, x.cache.cfg.MaxBody)
 	w.Decide, w.Hidden = b.decide, x.cache.hidden
-	w.Before = func(status int) { c.setStatus(cachestatus.Forward{Why: b.lookup.why, Status: status, Detail: w.Unfit}) }
+	w.Before = func(status int) {
+		client.setStatus(cachestatus.Forward{Why: b.lookup.why, Status: status, Detail: w.Unfit})
+	}
 	return w
 }
 
@@ -38,7 +40,7 @@ func (b *build) handle(r *http.Request) {
 		b.rec, b.keep = b.outcome()
 	}()
 	b.call(r)
-	if b.confirmed && !b.mayConfirm() {
+	if b.confirmed && !b.renew() {
 		// The request goes through the router again, which must start from the beginning.
 		r = b.lookup.backgroundRequest(r.Context())
 		rules.DropConditions(r.Header)
@@ -68,18 +70,15 @@ func (b *build) recovered(r *http.Request, panicked any) {
 
 // decide reports whether the response is held back to be stored. It is called once its header is known.
 func (b *build) decide(status int, h http.Header) writer.Decision {
-	b.received, b.confirmed = b.lookup.x.now(), false
-	b.lookup.x.cache.rules.Correct(b.lookup.x.r, h)
-	switch {
-	case status == http.StatusNotModified && b.validate != nil:
-		b.confirmed = true
-		return writer.Decision{Explicit: true, Discard: true}
-	case rules.IsFailure(status) && b.lookup.x.mayStandIn(b.lookup.standIn, b.received):
-		b.standsIn = true
+	l, cache, method := b.lookup, b.lookup.x.cache, b.lookup.x.r.Method
+	cache.rules.Correct(l.x.r, h)
+	b.received = l.x.now()
+	b.confirmed = status == http.StatusNotModified && b.validate != nil
+	b.standsIn = rules.IsFailure(status) && l.x.mayStandIn(l.standIn, b.received)
+	if b.confirmed || b.standsIn {
 		return writer.Decision{Explicit: true, Discard: true}
 	}
-	cache, method := b.lookup.x.cache, b.lookup.x.r.Method
-	b.assessed = b.lookup.x.assess(status, h, b.began, b.received)
+	b.assessed = l.x.assess(status, h, b.began, b.received)
 	unfit := b.assessed.Unfit
 	switch {
 	case unfit != "":
@@ -104,7 +103,7 @@ func (b *build) tooLarge(status int, h http.Header) (unfit string) {
 	switch {
 	case l.x.cache.cfg.SliceBytes == 0:
 		return writer.TooLarge
-	case l.reload.isUnsliceable():
+	case l.reload.unsliceable:
 		return string(sliced.NoRanges)
 	case status != http.StatusOK || !sliced.Possible(h, &b.assessed, b.received):
 		return writer.TooLarge

@@ -9,7 +9,6 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
-	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/sliced"
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
@@ -18,9 +17,6 @@ import (
 func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 	several := x.wantsRange() && strings.Contains(x.r.Header.Get("Range"), ",")
 	switch {
-	case x.want.OnlyIfCached && (several || x.cache.cfg.SliceBytes == 0):
-		x.fail(http.StatusGatewayTimeout, "only-if-cached")
-		return false
 	case x.cache.cfg.SliceBytes == 0: // another instance made them
 		x.passThroughAs(cachestatus.Forward{Why: l.why, Detail: writer.TooLarge})
 		return false
@@ -30,7 +26,7 @@ func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 	}
 	now, head := x.now(), got.rec
 	page := &sliced.Page{
-		Store: x.cache.slices, Head: head, Key: l.key, Client: x.r, Front: x.front, Handler: x.next, Ask: l.backgroundRequest,
+		Store: x.cache.slices, Head: head, Key: l.read.Key, Client: x.r, Front: x.front, Handler: x.next, Ask: l.backgroundRequest,
 	}
 	body := &sliced.Body{Page: page, OnlyCached: x.want.OnlyIfCached}
 	w := &writer.Late{Client: x.w, Fields: x.w.Header().Clone()}
@@ -41,7 +37,7 @@ func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 	x.setHead(w.Fields, got)
 	w.Fields["Age"] = x.line(ageLine, seconds(head.Age(now)))
 	w.Fields["Content-Length"] = x.line(lengthLine, strconv.FormatInt(head.Length, 10)) // ServeContent leaves it out of encoded pages
-	if rules.Conditional(x.r) && rules.Unchanged(x.r, head.Get) {
+	if x.unchanged(head) {
 		writer.NotModified(w)
 	} else {
 		x.sendContent(w, head, body)
@@ -61,21 +57,19 @@ func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 // starts over. A page that has not changed cannot be sliced, and a mark says so from then on.
 func (x *exchange) breakOff(l *lookup, w *writer.Late, body *sliced.Body) (again bool) {
 	why, refused := errors.AsType[sliced.Refusal](body.Err)
-	again = refused && why != sliced.Failing && !x.reload.isUnsliceable()
+	again = refused && why != sliced.Failing && !x.reload.unsliceable
 	if w.Begun {
 		x.res.Result = Failed
 	}
 	switch {
 	case again:
-		x.reload = &reload{parts: body.Page.Head.Parts, unsliceable: why == sliced.NoRanges || x.reload != nil, late: w.Begun}
+		x.reload = reload{parts: body.Page.Head.Parts, unsliceable: why == sliced.NoRanges || x.reload.parts != "", late: w.Begun}
 	case w.Begun:
 		panic(http.ErrAbortHandler) // net/http then shows the client that the body is not whole
-	case x.want.OnlyIfCached:
-		x.fail(http.StatusGatewayTimeout, "only-if-cached")
 	case refused, errors.Is(body.Err, cacheguard.ErrNotCached):
 		x.passThroughAs(cachestatus.Forward{Why: "partial"})
 	default:
-		x.giveUp(l, body.Err)
+		x.trouble(l, body.Err, nil)
 	}
 	return again
 }

@@ -3,9 +3,13 @@ package middleware
 import (
 	"hash/maphash"
 	"math/bits"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/cacheguard/go/middleware/internal/canonical"
 )
 
 // limits count what this instance is asked for, for Config.Limits.
@@ -61,8 +65,10 @@ func (c *census) uses(group, member string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, m := c.hash(group, member)
-	return c.young[m] + c.old[m]
+	return c.usesLocked(m)
 }
+
+func (c *census) usesLocked(m uint64) int { return c.young[m] + c.old[m] }
 
 // turn begins a generation, and takes their places from the members that were not used in the last one.
 func (c *census) turn(now time.Time) {
@@ -85,7 +91,6 @@ func (c *census) admits(group, member string, most int) bool {
 	defer c.mu.Unlock()
 	g, m := c.hash(group, member)
 	members := c.groups[g]
-	uses := func(m uint64) int { return c.young[m] + c.old[m] }
 	switch {
 	case slices.Contains(members, m):
 		return true
@@ -93,15 +98,76 @@ func (c *census) admits(group, member string, most int) bool {
 		c.groups[g] = append(members, m)
 		return true
 	}
-	least := 0
-	for i := range members {
-		if uses(members[i]) < uses(members[least]) {
-			least = i
-		}
-	}
-	if uses(m) < 2*uses(members[least]) {
+	least := slices.MinFunc(members, func(a, b uint64) int { return c.usesLocked(a) - c.usesLocked(b) })
+	if c.usesLocked(m) < 2*c.usesLocked(least) {
 		return false
 	}
-	members[least] = m
+	members[slices.Index(members, least)] = m
 	return true
+}
+
+// counted is how a lookup counts: among the pages of its path, and among the variants of its page. No member: not at all.
+func (l *lookup) counted() (path, query, page, variant string, most int) {
+	path, query = canonical.Split(l.x.r)
+	page, most = l.x.location, l.x.cache.limits.Variants
+	if l.x.search != nil {
+		query, most = l.x.searched(), most+1 // the first of a query may be a variant, too
+		page += query
+	}
+	if l.variant.of != nil {
+		variant = l.read.Key
+	}
+	return path, query, page, variant, most
+}
+
+// use counts the lookup as one use of what it looks for.
+func (l *lookup) use() {
+	set := l.x.cache.limits
+	if set.Pages+set.Variants == 0 && set.Admit == 0 || l.x.warming {
+		return
+	}
+	now := l.x.now()
+	path, query, page, variant, _ := l.counted()
+	if set.Variants > 0 && variant != "" {
+		set.variants.use(now, page, variant)
+	}
+	if set.Pages > 0 && query != "" && variant == "" {
+		set.pages.use(now, path, query)
+	}
+	if set.Admit > 0 {
+		set.asked.use(now, "", l.read.Key)
+	}
+}
+
+// admits says why a response may not be stored, by Config.Limits; empty: it may.
+func (b *build) admits() (refused string) {
+	l, set := b.lookup, b.lookup.x.cache.limits
+	if l.x.warming {
+		return "" // somebody has named it
+	}
+	path, query, page, variant, most := l.counted()
+	switch {
+	case set.Variants > 0 && variant != "" && !set.variants.admits(page, variant, most),
+		set.Pages > 0 && query != "" && !set.pages.admits(path, query, set.Pages):
+		return limited
+	case set.Admit > 0 && set.asked.uses("", l.read.Key) < 2 && (query != "" || !isFixed(route(b.asked))):
+		return first
+	}
+	return ""
+}
+
+// isFixed reports whether a route has one path.
+func isFixed(pattern string) bool {
+	return pattern != "" && !strings.ContainsAny(pattern, "{*") && !strings.HasSuffix(pattern, "/")
+}
+
+// limited is why a response that may be stored is not. Unfit: it is for its client alone; refused: it answers all who wait.
+func (b *build) limited(status int) (unfit, refused string) {
+	switch previous := b.lookup.usable(); {
+	case status >= http.StatusInternalServerError && previous != nil && previous.Servable(b.received):
+		return "status", "" // the page must not be lost to a failure
+	case previous == nil:
+		return "", b.admits()
+	}
+	return "", ""
 }

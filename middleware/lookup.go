@@ -2,11 +2,14 @@ package middleware
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -16,10 +19,13 @@ import (
 type lookup struct {
 	x       *request
 	variant variant
-	key     string
+	read    pages.Read   // its key, and the context of ask
 	why     string       // why the handler is asked, as Cache-Status says it
 	routing *chi.Context // a copy: chi reuses its own as soon as the request is answered
-	reload  *reload      // of the exchange, when the lookup began
+	reload  reload       // of the exchange, when the lookup began
+
+	client *exchange             // that asks, and gets what a build makes that cannot be stored, while it is there
+	build  atomic.Pointer[build] // that the client waits for
 
 	// Set by evaluate, in the request's goroutine.
 	seen     *record.Record // the record that was decoded last
@@ -34,19 +40,24 @@ type lookup struct {
 	markHolds  chan bool      // previous is a mark whose time is up: see mark.go
 }
 
-// variant is one of the variants of a page, or, if page is empty, the page itself.
+// variant is one of the variants of a page, or the page itself.
 type variant struct {
-	page     string        // the ID of the page
-	old      string        // the ID that the page had before a soft invalidation
-	softened time.Time     // when that was
-	left     time.Duration // for how long the page's own record is there
-	fields   []string      // that tell its variants apart
-	values   []record.Pair // of the fields, in the request
+	of     *record.Record // the page's own record; nil: it is the page itself
+	fields []string       // that tell its variants apart
+	values []record.Pair  // of the fields, in the request
+}
+
+// page is the ID of the page that it is one of the variants of.
+func (v *variant) page() string {
+	if v.of == nil {
+		return ""
+	}
+	return v.of.ID
 }
 
 // usable is the record that is to be replaced, if any of it may still be used.
 func (l *lookup) usable() *record.Record {
-	if l.previous == nil || l.revoked || !l.previous.IsResponse() || l.reload.isUnsliceable() {
+	if l.previous == nil || l.revoked || !l.previous.IsResponse() || l.reload.unsliceable {
 		return nil
 	}
 	return l.previous
@@ -57,7 +68,7 @@ func (l *lookup) wantsPart() bool {
 	return l.x.r.Method == http.MethodHead || len(l.x.r.Header["Range"]) > 0
 }
 
-// reload says that a page must be loaded again, because its handler no longer has the slices of the record that was found. Nil: it need
+// reload says that a page must be loaded again, because its handler no longer has the slices of the record that was found. Zero: it need
 // not be.
 type reload struct {
 	parts       string // of the page that was found
@@ -66,15 +77,9 @@ type reload struct {
 }
 
 // replaces reports whether a record is the one to be replaced. Another request may have done that already.
-func (a *reload) replaces(rec *record.Record) bool {
-	return a != nil && rec.Kind == record.Sliced && rec.Parts == a.parts
+func (a reload) replaces(rec *record.Record) bool {
+	return rec.Kind == record.Sliced && rec.Parts == a.parts
 }
-
-// isUnsliceable reports whether a mark is to replace the record.
-func (a *reload) isUnsliceable() bool { return a != nil && a.unsliceable }
-
-// isLate reports whether the handler does not run for this request.
-func (a *reload) isLate() bool { return a != nil && a.late }
 
 // request makes the request for the handler: for the whole page, even if the client has or wants only a part, or for a confirmation of
 // the previous one.
@@ -114,4 +119,66 @@ func setIf(h http.Header, name, value string) {
 	if value != "" {
 		h.Set(name, value)
 	}
+}
+
+// load lets the handler make the response, and returns its record. The Guard calls it, once for all
+// instances.
+func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
+	switch {
+	case old == nil && l.markHolds == nil:
+		l.previous = nil // the record that evaluate saw has been invalidated since
+	case old != nil && l.markHolds != nil:
+		return l.renewMark(ctx)
+	}
+	b := &build{lookup: l, validate: l.usable(), done: make(chan struct{})}
+	l.run(ctx, b, l.background && old != nil) // what evaluate saw may have been in the local tier alone: then the request waits
+	if ctx.Err() != nil {                     // a handler that is told to stop returns as if it were done
+		return nil, fmt.Errorf("middleware: %w: %w", ctx.Err(), context.Cause(ctx))
+	}
+	rec, keep := b.result()
+	if b.stored.Store(rec.IsResponse() && keep > 0); b.stored.Load() {
+		l.holds(ctx, keep)
+	}
+	if l.variant.of == nil && rec.Variants > 0 {
+		keep = max(keep, l.x.left(rec))
+	}
+	return l.x.cache.stores(ctx, rec, keep), nil
+}
+
+// run runs the handler, with the request as its outlet if that is there and waits, or without a client. It returns when the handler is done, when its
+// response turns out not to be storable, or when ctx ends.
+func (l *lookup) run(ctx context.Context, b *build, background bool) {
+	heard := !background && !l.reload.late && l.take(b)
+	b.unheard = !heard || l.wantsPart()
+	b.w = b.recorder()
+	handlerCtx := b.outlive(ctx)
+	if !heard {
+		b.handle(l.backgroundRequest(handlerCtx))
+		return
+	}
+	r := l.request(handlerCtx)
+	if l.wantsPart() {
+		r = l.backgroundRequest(handlerCtx)
+	}
+	go b.handle(r) // owner: the request; stop: its context; joined by leave
+	select {
+	case <-b.w.Released():
+	case <-b.done:
+	case <-ctx.Done():
+	}
+}
+
+// gone is the build of lookups whose requests wait for none any more.
+var gone = new(build)
+
+// take makes the request wait for the build. It reports whether the request is still there and waits for no other.
+func (l *lookup) take(b *build) bool { return l.build.CompareAndSwap(nil, b) }
+
+// leave waits for the end of the build and returns it; nil if there was none. After that, none can begin.
+func (l *lookup) leave() *build {
+	b := l.build.Swap(gone)
+	if b != nil {
+		<-b.done
+	}
+	return b
 }

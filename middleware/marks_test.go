@@ -171,7 +171,7 @@ func TestAPageIsNotConfusedWithTheMarkThatWasReadBefore(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Host = host
 	x := &exchange{request: request{cache: f.caches[0], r: r, location: "http://" + host + "/"}}
-	l := x.newAttempt(variant{}, "uri-miss")
+	l := x.newLookup(variant{}, "uri-miss")
 	mark := expiredMark("/")
 	expect.Equal(t, "the mark", l.evaluate(mark.Encode()), cacheguard.Refresh)
 	page := record.Record{Kind: record.Stored, Status: http.StatusOK, Location: x.location, Received: time.Now()}

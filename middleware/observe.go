@@ -7,7 +7,9 @@ import (
 )
 
 // results are the words that requests are counted under.
-var results = []Result{Hit, Stale, Loaded, Shared, Bypassed, Passed, Failed, Refused}
+var results = []string{
+	string(Hit), string(Stale), string(Loaded), string(Shared), string(Bypassed), string(Passed), string(Failed), string(Refused),
+}
 
 func init() { observe.Register((*Cache).observed) }
 
@@ -20,16 +22,12 @@ func (c *Cache) observed() observe.Pages {
 	if !c.seen.CompareAndSwap(nil, counts) {
 		counts = c.seen.Load()
 	}
-	words := make([]string, len(results))
-	for i, r := range results {
-		words[i] = string(r)
-	}
-	return observe.Pages{Name: c.cfg.Name, Space: c.cfg.Space, Words: words, Counts: counts}
+	return observe.Pages{Name: c.cfg.Name, Space: c.cfg.Space, Words: results, Counts: counts}
 }
 
 // count counts how a request was answered, if package admin looks.
 func (c *Cache) count(r Result) {
 	if counts := c.seen.Load(); counts != nil {
-		counts.Add(slices.Index(results, r))
+		counts.Add(slices.Index(results, string(r)))
 	}
 }

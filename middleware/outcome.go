@@ -9,7 +9,6 @@ import (
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
-	"github.com/cacheguard/go/middleware/internal/sliced"
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
@@ -44,9 +43,7 @@ func (b *build) outcome() (*record.Record, time.Duration) {
 		rec.StandsIn = true
 		return &rec, settings.Remaining(b.validate, b.received)
 	case b.confirmed:
-		rec, assessed := b.renewed()
-		b.assessed = assessed
-		return rec, settings.Keep(&rec.Terms, rec.HTTPHeader())
+		return b.rec, settings.Keep(&b.rec.Terms, b.rec.HTTPHeader())
 	case b.w.IsReleased() || b.w.Hijacked:
 		return b.instead(record.PassThrough)
 	case !b.isComplete():
@@ -101,16 +98,15 @@ func (b *build) instead(kind record.Kind) (*record.Record, time.Duration) {
 func (b *build) mark(kind record.Kind, until time.Duration) (*record.Record, time.Duration) {
 	l := b.lookup
 	fields := l.variant.fields
-	if l.variant.page == "" {
+	if l.variant.of == nil {
 		fields = canonical.VaryFields(b.w.Sent, l.x.front)
 		if l.previous != nil && !l.revoked {
 			fields = append(fields, canonical.NamedFields(l.previous)...)
 		}
-		slices.Sort(fields)
-		fields = slices.DeleteFunc(slices.Compact(fields), func(name string) bool { return name == "*" })
+		fields = slices.DeleteFunc(rules.Sorted(fields), func(name string) bool { return name == "*" })
 	}
 	rec := &record.Record{
-		Kind: kind, ID: rand.Text(), Page: l.variant.page, Location: l.x.location, Received: l.x.now(), Until: until,
+		Kind: kind, ID: rand.Text(), Page: l.variant.page(), Location: l.x.location, Received: l.x.now(), Until: until,
 		Vary: l.x.cache.names.Selection(l.x.r, fields, l.x.unnamed),
 	}
 	if b.w.Unfit != "" {
@@ -135,7 +131,7 @@ func (b *build) record() *record.Record {
 func (b *build) recordOfHeader(kind record.Kind, h http.Header) *record.Record {
 	x := b.lookup.x
 	rec := &record.Record{
-		Kind: kind, ID: rand.Text(), Page: b.lookup.variant.page, Location: x.location, Route: b.route,
+		Kind: kind, ID: rand.Text(), Page: b.lookup.variant.page(), Location: x.location, Route: b.route,
 		Status: b.w.Status, Received: b.received, Terms: b.assessed.Terms,
 	}
 	rec.Vary = x.cache.names.VaryOf(rec, x.r, canonical.VaryFields(h, x.front), x.unnamed)
@@ -159,33 +155,26 @@ func (b *build) keepID(rec *record.Record) {
 	}
 }
 
-// mayConfirm reports whether a 304 confirms the stale record. It does not if it is about another response than the stored one (RFC 9111
-// section 4.3.4), or if a cookie or private shows that the response is by now for this client alone.
-func (b *build) mayConfirm() bool {
+// renew reports whether a 304 confirms the stale record, and makes the record of what the response is now. It does not if it is about another
+// response than the stored one (RFC 9111 section 4.3.4), or if a cookie or private shows that the response is by now for this client alone.
+func (b *build) renew() (confirmed bool) {
 	if !rules.Confirms(b.w.Sent, b.validate) {
 		return false
 	}
-	_, assessed := b.renewed()
-	return assessed.Unfit == ""
-}
-
-// renewed is the stale record that a 304 has confirmed, and the assessment of what the response is now.
-func (b *build) renewed() (*record.Record, rules.Assessment) {
 	x, rec := b.lookup.x, *b.validate
 	own, _ := writer.Own(x.front, b.w.Sent)
 	h := rules.Updated(b.validate, own, b.assessed.Without, b.received)
 	final := writer.Final(x.front, b.validate, h)
-	rec.Received, rec.Page, rec.StandsIn, rec.Leftover = b.received, b.lookup.variant.page, false, false
+	rec.Received, rec.Page, rec.StandsIn, rec.Leftover = b.received, b.lookup.variant.page(), false, false
 	assessed := x.assess(rec.Status, final, b.began, b.received)
-	if rec.Kind == record.Sliced && !rules.SameValidator(b.validate.Get, h.Get) {
-		assessed.Unfit = string(sliced.Changed) // its slices are known by the other validator
-	}
-	if assessed.Unfit == "" && !b.fitsSearch(h) {
-		assessed.Unfit = otherSearch
+	// Slices are known by the validator of their page.
+	if assessed.Unfit != "" || rec.Kind == record.Sliced && !rules.SameValidator(b.validate.Get, h.Get) || !b.fitsSearch(h) {
+		return false
 	}
 	rec.Terms = assessed.Terms
 	rec.Header = record.Pairs(h, rules.Unstorable(h, assessed.Without))
 	rec.Vary = x.cache.names.VaryOf(&rec, x.r, canonical.VaryFields(final, x.front), x.unnamed)
 	b.keepID(&rec)
-	return &rec, assessed
+	b.rec, b.assessed = &rec, assessed
+	return true
 }

@@ -3,7 +3,10 @@ package middleware
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
+
+	"github.com/go-chi/chi/v5"
 
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
@@ -93,3 +96,22 @@ func (x *request) learnSearch(ctx context.Context, h http.Header) (fits, moved b
 
 // otherSearch is why a response is not stored: it was asked for as one of a path whose queries differ in another way than it says.
 const otherSearch = "search"
+
+// routedForHead reports whether a router in front has already chosen the handler by the method HEAD.
+func routedForHead(r *http.Request) bool {
+	if r.Method != http.MethodHead {
+		return false
+	}
+	if c := chi.RouteContext(r.Context()); c != nil && c.RouteMethod == http.MethodHead {
+		return true
+	}
+	return strings.HasPrefix(r.Pattern, http.MethodHead+" ")
+}
+
+// route is the pattern of the route that answered, if the router is one that says so.
+func route(r *http.Request) string {
+	if c := chi.RouteContext(r.Context()); c != nil {
+		return c.RoutePattern()
+	}
+	return r.Pattern
+}

@@ -27,7 +27,7 @@ func (x *exchange) sendStored(l *lookup, got found) {
 	switch {
 	case rec.Status != http.StatusOK:
 		x.write(rec, trailer)
-	case rules.Conditional(x.r) && rules.Unchanged(x.r, rec.Get):
+	case x.unchanged(rec):
 		writer.NotModified(x.w)
 		x.res.Status = http.StatusNotModified
 	case x.wantsRange() && len(trailer) == 0:
@@ -72,6 +72,11 @@ func (x *exchange) sendContent(w http.ResponseWriter, rec *record.Record, body i
 func (x *exchange) wantsRange() bool {
 	asked := x.r.Header["Range"]
 	return x.r.Method == http.MethodGet && len(asked) > 0 && strings.HasPrefix(asked[0], "bytes=") && !rules.IsLong(asked)
+}
+
+// unchanged reports whether the client has the response already (RFC 9111 section 4.3.2).
+func (x *exchange) unchanged(rec *record.Record) bool {
+	return rules.Unchanged(x.r, rec.Get, "Last-Modified", "Date")
 }
 
 // setHead sets the fields of a stored response, and what its handler meant for this client alone.

@@ -27,8 +27,7 @@ func (c *Cache) Handler(next http.Handler) http.Handler {
 		}
 		x := &exchange{request: request{cache: c, r: r, next: next}, w: w}
 		if c.cfg.OnResponse != nil || c.seen.Load() != nil {
-			x.began = time.Now()
-			defer x.report()
+			defer x.report(time.Now())
 		}
 		x.serve()
 		writer.Hide(w.Header(), c.hidden) // in trailers
@@ -65,7 +64,7 @@ func (x *exchange) serve() {
 	case !rules.IsSafe(method):
 		x.serveUnsafe()
 	case method != http.MethodGet && method != http.MethodHead:
-		x.passThrough("method")
+		x.callHandler(Passed, func(int) { x.setStatus(cachestatus.Forward{Why: "method"}) })
 	case x.cache.names.TooLong(x.r):
 		x.bypass(limited)
 	case x.personal(), x.cache.cfg.Bypass != nil && x.cache.cfg.Bypass(x.r):
@@ -127,7 +126,7 @@ func (x *exchange) serveCached() {
 	}()
 	for again := true; again; {
 		l, got := x.find()
-		if x.reload.isLate() {
+		if x.reload.late {
 			panic(http.ErrAbortHandler) // net/http then shows the client that the body is not whole
 		}
 		again = x.answer(l, got)

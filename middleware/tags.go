@@ -46,16 +46,11 @@ func (c *Cache) tagsOf(rec *record.Record) []string {
 			h[name] = append(h[name], p.Value)
 		}
 	}
-	return append(c.tagNames(rules.Tags(h)), c.groupNames(canonical.Origin(rec.Location), rules.Groups(h[rules.CacheGroups]))...)
+	groups := c.namesOf(groupName, canonical.Origin(rec.Location)+canonical.Separator, rules.Groups(h[rules.CacheGroups]))
+	return append(c.namesOf(tagName, "", rules.Tags(h)), groups...)
 }
 
-func (c *Cache) tagNames(tags []string) []string { return c.namesOf(tagName, "", tags) }
-
-// groupNames are the tags of the groups of an origin.
-func (c *Cache) groupNames(origin string, groups []string) []string {
-	return c.namesOf(groupName, origin+canonical.Separator, groups)
-}
-
+// namesOf are the Guard's tags of one kind. Groups are within their origin.
 func (c *Cache) namesOf(what, within string, tags []string) []string {
 	if len(tags) > 0 && !c.tagged.Load() {
 		c.tagged.Store(true)

@@ -15,12 +15,12 @@ import (
 // holds makes the page's own record last as long as a variant that is kept for that long. One that a tag has made invalid stays so.
 func (l *lookup) holds(ctx context.Context, keep time.Duration) {
 	x := l.x
-	if l.variant.page == "" || keep <= 0 || l.variant.left >= keep {
+	if l.variant.of == nil || keep <= 0 || x.left(l.variant.of) >= keep {
 		return
 	}
 	ends := func(raw []byte) bool {
 		rec, err := record.Decode(raw)
-		return err == nil && rec.ID == l.variant.page && rec.Location == x.location && x.left(rec) < keep
+		return err == nil && rec.ID == l.variant.page() && rec.Location == x.location && x.left(rec) < keep
 	}
 	source := cacheguard.Source[[]byte]{Unlimited: true, Tags: x.cache.prefixTags(x.r)}
 	ctx = &pages.Read{Context: ctx, Key: x.key}

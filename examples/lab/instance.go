@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/examples/internal/backends"
 )
 
 const (
@@ -44,6 +43,7 @@ func (l *lab) openInstance(i int, s settings) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.late.Store(int64(s.late()))
 	in := &instance{
 		name: fmt.Sprintf("instance %d", i+1), db: l.db, ledger: l.ledger, wire: w,
 		rdb: l.server.NewClientThrough(w.listener.Addr().String(), l.patience), answers: make(map[cacheguard.Outcome]int64),
@@ -79,8 +79,8 @@ func (l *lab) config(in *instance, s settings) cacheguard.Config {
 			}
 		},
 	}
-	if l.patience == backends.Patience {
-		cfg.HedgeAfter = -1 // queries are counted, also on a busy machine
+	if !s.Hedge {
+		cfg.HedgeAfter = -1
 	}
 	if s.Stale {
 		cfg.StaleFor = staleFor

@@ -91,13 +91,28 @@ func (l *lab) change(ctx context.Context, s settings) error {
 			return err
 		}
 	}
+	was := l.settings.Late
 	l.settings = s
+	l.setLate(was)
 	l.db.latency.Store(int64(queryTime))
 	if s.Slow {
 		l.db.latency.Store(int64(slowTime))
 	}
 	l.setCallers(s.Callers)
 	return nil
+}
+
+// setLate has Redis answer later, or earlier, than it did.
+func (l *lab) setLate(was int) {
+	now := l.settings.Late
+	if now == was {
+		return
+	}
+	l.pays(l.settings.Mode)
+	for i := range l.instances {
+		l.instances[i].Load().wire.late.Store(int64(l.settings.late()))
+	}
+	l.ledger.note(fmt.Sprintf("Redis answers %d ms later.", now))
 }
 
 // renew replaces all instances. The cache of the new ones is warm, if Redis is up.
@@ -169,9 +184,9 @@ func (l *lab) setRedis(ctx context.Context, f flow) (err error) {
 	return err
 }
 
-// pays has the mode pay for expiries, but not for what happens without Redis.
+// pays has the mode pay for expiries, but not for what happens without Redis, or beside a slow one.
 func (l *lab) pays(m mode) {
-	if l.redis != up {
+	if l.redis != up || l.settings.Late > 0 {
 		m = ""
 	}
 	l.ledger.pays(m)

@@ -63,20 +63,21 @@ func page() program.Program {
 		About: "Lab shows a cache stampede, and what prevents it, on a page in your browser.",
 		Port:  8642,
 		Show: func(ctx context.Context, port int, run func(ctx context.Context, url string) error) error {
-			return open(ctx, port, 500*time.Millisecond, run)
+			return open(ctx, port, time.Second, settings{Hedge: true}, run)
 		},
 		Tour: runTour,
 	}.Program()
 }
 
 // open opens Redis, a lab and its page, and closes them after run.
-func open(ctx context.Context, port int, patience time.Duration, run func(ctx context.Context, url string) error) (err error) {
+func open(ctx context.Context, port int, patience time.Duration, s settings, run func(ctx context.Context, url string) error) (err error) {
 	server, err := backends.Redis(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	l, err := openLab(ctx, server, patience, settings{Mode: modeHand, Callers: 200, TTL: 10})
+	s.Mode, s.Callers, s.TTL = modeHand, 200, 10
+	l, err := openLab(ctx, server, patience, s)
 	if err != nil {
 		return err
 	}

@@ -151,9 +151,13 @@ type settings struct {
 	Replace bool `json:"replace"` // of cacheguard: a write loads the new version first, and callers get the old one meanwhile
 	Intend  bool `json:"intend"`  // of cacheguard: for writes that commit later
 	Feed    bool `json:"feed"`    // invalidates what somebody writes past the cache
+	Late    int  `json:"late"`    // milliseconds by which Redis answers later
+	Hedge   bool `json:"hedge"`   // of cacheguard: a call that Redis keeps waiting loads beside it
 }
 
 func (s settings) ttl() time.Duration { return time.Duration(s.TTL) * time.Second }
+
+func (s settings) late() time.Duration { return time.Duration(s.Late) * time.Millisecond }
 
 // check names the field that is wrong.
 func (s settings) check() error {
@@ -164,12 +168,14 @@ func (s settings) check() error {
 		return fmt.Errorf("callers: %d is not between 0 and 500", s.Callers)
 	case s.TTL < 1 || s.TTL > 3600:
 		return fmt.Errorf("ttl: %d is not between 1 and 3600 seconds", s.TTL)
+	case s.Late < 0 || s.Late > 1000:
+		return fmt.Errorf("late: %d is not between 0 and 1000 ms", s.Late)
 	}
 	return nil
 }
 
 // lasting is the settings without what can change while instances run.
 func (s settings) lasting() settings {
-	s.Callers, s.Slow, s.Feed, s.Intend = 0, false, false, false
+	s.Callers, s.Late, s.Slow, s.Feed, s.Intend = 0, 0, false, false, false
 	return s
 }

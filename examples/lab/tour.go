@@ -11,7 +11,7 @@ import (
 
 // runTour drives the page with Chromium, and checks what it shows.
 func runTour(ctx context.Context, out io.Writer, folder string) error {
-	return open(ctx, 0, backends.Patience, func(ctx context.Context, url string) error {
+	return open(ctx, 0, backends.Patience, settings{}, func(ctx context.Context, url string) error {
 		return tour.Browse(ctx, out, folder, helpers, func(t *tour.Tour) { scenes(t, url) })
 	})
 }
@@ -81,6 +81,20 @@ func scenes(t *tour.Tour, url string) {
 	t.Click("#slow")
 	t.Await("!now.settings.slow")
 	t.Seen("with Replace, they get the old version until the new one is there, and nobody waits")
+
+	t.Run("failed = says('#failed'), $('late').value = 800, $('late').dispatchEvent(new Event('change'))")
+	t.Await("now.settings.late === 800 && now.p99 >= 800 && says('#redis') === 'slow'")
+	t.Picture("lab-slow")
+	t.Seen("by a slow Redis, all calls are as slow")
+	t.Click("#hedge")
+	t.Await("now.settings.hedge && now.instances.every((one) => one.answers.loaded >= 20)")
+	t.Picture("lab-slow-hedge")
+	t.Check("Number(says('#peak')) <= 10 && says('#failed') === failed")
+	t.Run("$('late').value = 0, $('late').dispatchEvent(new Event('change'))")
+	t.Await("now.settings.late === 0 && says('#redis') === 'up'")
+	t.Click("#hedge")
+	t.Await("!now.settings.hedge && " + healthy)
+	t.Seen("with HedgeAfter, they load beside it, in the slots that there are")
 
 	t.Run("failed = says('#failed')")
 	t.Click("#down")

@@ -6,6 +6,10 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/examples/internal/program"
 )
 
 // flow is what a wire does with what is sent.
@@ -17,12 +21,13 @@ const (
 	down   flow = "down"   // drops every connection, as a server does that has died
 )
 
-// wire is the way of one instance to Redis: a proxy that can be frozen and cut.
+// wire is the way of one instance to Redis: a proxy that can be long, frozen and cut.
 type wire struct {
 	network, upstream string // the Redis
 	listener          net.Listener
 	tasks             sync.WaitGroup // the acceptor and the connections
 	flow              flow
+	late              atomic.Int64 // by so much, a time.Duration, does what the instance sends reach Redis
 
 	gate sync.RWMutex    // read-locked while bytes pass, locked while the wire is frozen
 	life context.Context //nolint:containedctx // of the connections; ends when the wire is cut
@@ -94,9 +99,9 @@ func (w *wire) connect(client net.Conn) {
 	var back sync.WaitGroup
 	back.Go(func() { // owner: connect; stop: as connect; joined below
 		defer end()
-		_, _ = io.Copy(gated{client, life, &w.gate}, server) // an error ends it
+		_, _ = io.Copy(gated{client, life, &w.gate, nil}, server) // an error ends it
 	})
-	_, _ = io.Copy(gated{server, life, &w.gate}, client)
+	_, _ = io.Copy(gated{server, life, &w.gate, &w.late}, client)
 	end()
 	back.Wait()
 }
@@ -106,9 +111,13 @@ type gated struct {
 	to   io.Writer
 	life context.Context //nolint:containedctx // of the connection
 	gate *sync.RWMutex
+	late *atomic.Int64 // nil: never
 }
 
 func (g gated) Write(p []byte) (int, error) {
+	if g.late != nil && g.late.Load() > 0 {
+		program.Pause(g.life, time.Duration(g.late.Load()))
+	}
 	g.gate.RLock()
 	defer g.gate.RUnlock()
 	if g.life.Err() != nil {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 )
 
 // ends returns both ends of a connection through a wire.
@@ -61,6 +62,25 @@ func TestAFrozenWireKeepsBackWhatItIsGiven(t *testing.T) {
 		t.Fatalf("%q, %v", got, err)
 	}
 	pass(t, server, client, "after")
+}
+
+func TestAWireMayBeLong(t *testing.T) {
+	t.Parallel()
+	w, client, server := ends(t)
+	const late = 100 * time.Millisecond
+	w.late.Store(int64(late))
+	began := time.Now()
+	pass(t, client, server, "late")
+	if took := time.Since(began); took < late {
+		t.Error(took)
+	}
+	pass(t, server, client, "the answer, at once")
+	w.late.Store(int64(time.Hour))
+	_, _ = io.WriteString(client, "under way") // it may fail
+	w.set(down)
+	if got, _ := io.ReadAll(server); len(got) > 0 {
+		t.Errorf("%q came through", got)
+	}
 }
 
 func TestAWireThatIsCutPassesNothingAnyMore(t *testing.T) {

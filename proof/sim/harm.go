@@ -43,15 +43,13 @@ func (w *world) harm(random *rand.Rand, over <-chan struct{}) {
 	}
 }
 
-// heal ends what is cut off, but for the dead.
+// heal ends what goes wrong, but for the dead, whose networks have ended.
 func (w *world) heal() {
 	for _, in := range w.instances {
-		if !in.dead {
-			in.net.setCut(false)
-			in.net.stand(0)
-			in.net.deafen(0)
-			in.net.lose(0)
-		}
+		in.net.setCut(false)
+		in.net.stand(0)
+		in.net.deafen(0)
+		in.net.lose(0)
 	}
 	w.truth.note("the network is well")
 }
@@ -71,6 +69,6 @@ func (w *world) kill(in *instance) {
 	w.truth.mu.Lock()
 	in.dead = true
 	w.truth.mu.Unlock()
-	in.net.setCut(true)
+	in.net.die()
 	w.truth.note("%s dies", in.name)
 }

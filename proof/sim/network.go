@@ -22,7 +22,7 @@ type network struct {
 
 	mu      sync.Mutex
 	random  *rand.Rand
-	ended   bool
+	ended   bool      // for good
 	cut     bool      // no connections
 	still   time.Time // until then nothing arrives
 	deaf    time.Time // until then no message of a subscription arrives
@@ -129,12 +129,17 @@ func (n *network) lose(replies int) {
 	n.loses = replies
 }
 
-// end waits until all connections have ended, which their clients have closed.
-func (n *network) end() {
+// die cuts the network for good.
+func (n *network) die() {
 	n.setCut(true)
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.ended = true
-	n.mu.Unlock()
+}
+
+// end waits until all connections have ended, which their clients have closed.
+func (n *network) end() {
+	n.die()
 	n.running.Wait()
 }
 

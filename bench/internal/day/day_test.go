@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/distance"
 )
 
 const settled = 60 // seconds after which the Guards' caches are as full as they get
@@ -112,13 +113,17 @@ func live(t *testing.T, plan Plan) (total lived) {
 		time.Sleep(plan.Load)
 		return 1, nil
 	}
-	var carrying sync.WaitGroup
+	var road distance.Road
+	dial := func(context.Context, string, string) (net.Conn, error) {
+		far, err := server.Dial()
+		return road.Connect(far), err
+	}
 	var clients []*redis.Client
 	var guards []*cacheguard.Guard
 	var caches []*cacheguard.Cache[int, int]
 	for range plan.Instances {
 		rdb := redis.NewClient(&redis.Options{
-			Dialer: func(context.Context, string, string) (net.Conn, error) { return dial(server, &carrying) }, DisableIdentity: true,
+			Dialer: dial, DisableIdentity: true,
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})
 		rdb.AddHook(&sent)
@@ -181,44 +186,9 @@ func live(t *testing.T, plan Plan) (total lived) {
 		_ = clients[i].Close() // nothing is under way
 	}
 	server.Close()
-	carrying.Wait()
+	road.Wait()
 	time.Sleep(2 * time.Second) // until go-redis' goroutines have noticed
 	return total
-}
-
-// dial returns a connection that takes what is sent before the server reads it, as TCP does and a pipe in memory does not: a client that writes
-// a long pipeline, and a server that has begun to answer, would wait for each other.
-func dial(server *miniredis.Miniredis, carrying *sync.WaitGroup) (net.Conn, error) {
-	far, err := server.Dial()
-	if err != nil {
-		return nil, err
-	}
-	client, near := net.Pipe()
-	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
-		under := make(chan []byte, 1000)
-		carrying.Go(func() { // owner: the test; it ends with either connection; joined by live
-			defer close(under)
-			for {
-				buffer := make([]byte, 4<<10)
-				n, err := way[0].Read(buffer)
-				if err != nil {
-					return
-				}
-				under <- buffer[:n]
-			}
-		})
-		carrying.Go(func() { // as above
-			for some := range under {
-				if _, err := way[1].Write(some); err != nil {
-					break
-				}
-			}
-			_, _ = near.Close(), far.Close() // always nil
-			for range under {                // nobody reads it
-			}
-		})
-	}
-	return client, nil
 }
 
 // drawing draws keys by their popularity.

@@ -14,16 +14,16 @@ import (
 // and what it fails to store will be loaded again. It serves nothing stale.
 var byHand = CacheLibrary{
 	Name: "GET + SET by hand", Kind: Shared, Promise: NoPromise,
-	Open: func(s Setup) (Cache, error) { return hand{s.client(), s}, nil },
+	Open: func(s Setup) (Cache, error) { return hand{s.universal(), s}, nil },
 }
 
 type hand struct {
-	*redis.Client
+	redis.UniversalClient
 	setup Setup
 }
 
 func (c hand) Get(ctx context.Context, key string, load Loader) ([]byte, error) {
-	got, err := c.Client.Get(ctx, key).Bytes()
+	got, err := c.UniversalClient.Get(ctx, key).Bytes()
 	if err != nil {
 		if got, err = load(ctx); err == nil {
 			_ = c.Set(ctx, key, got, c.setup.jittered()).Err() // see above
@@ -43,7 +43,7 @@ func (c hand) Invalidate(ctx context.Context, key string) error { return c.Del(c
 var handPages = CacheLibrary{
 	Name: "GET + SET by hand", Kind: Shared, Promise: NoPromise,
 	Open: func(s Setup) (Cache, error) {
-		c := hand{s.client(), s}
+		c := hand{s.universal(), s}
 		return &site{
 			handler: routed(c.through(s.origin)), close: c.Close,
 			invalidate: func(ctx context.Context, r *http.Request) error { return c.Invalidate(ctx, r.URL.Path[len(path):]) },

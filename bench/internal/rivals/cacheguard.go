@@ -31,7 +31,7 @@ type guarded struct {
 }
 
 func openGuard(s Setup, local cacheguard.LocalConfig) (Cache, error) {
-	rdb := s.client()
+	rdb := s.universal()
 	jitter := s.Jitter
 	if jitter == 0 {
 		jitter = -1

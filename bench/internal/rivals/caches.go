@@ -48,6 +48,7 @@ func loadWith(ctx context.Context) ([]byte, error) {
 // Setup is how an instance is to behave. A setting that a library lacks is left out, and its comment says so.
 type Setup struct {
 	Redis    *redis.Options                                                    // from which every instance makes a client of its own
+	Cluster  []string                                                          // nodes of a cluster that a Cache uses instead; nil: none
 	TTL      time.Duration                                                     // whole seconds, as not everybody knows shorter ones
 	StaleFor time.Duration                                                     // after TTL, while a new value is made; 0: off
 	Jitter   float64                                                           // the share by which a TTL may be shorter; 0: off
@@ -101,7 +102,15 @@ const Prefix = "cacheguard-bench:"
 
 const poolSize = 20 // go-redis' own choice on two cores, fixed so that all machines measure the same
 
-// client makes a go-redis client for an instance.
+// universal makes a go-redis client for an instance, of the cluster if there is one.
+func (s Setup) universal() redis.UniversalClient {
+	if s.Cluster == nil {
+		return s.client()
+	}
+	return redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.Cluster, PoolSize: poolSize, Dialer: s.Dial})
+}
+
+// client makes a go-redis client of one server for an instance.
 func (s Setup) client() *redis.Client {
 	o := *s.Redis
 	o.PoolSize = poolSize

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 var rocks = CacheLibrary{
 	Name: "rockscache 0.1.1", Kind: Shared, Promise: OnePerFleet,
 	Open: func(s Setup) (Cache, error) {
-		rdb, o := s.client(), rockscache.NewDefaultOptions()
+		rdb, o := s.universal(), rockscache.NewDefaultOptions()
 		o.RandomExpireAdjustment = s.Jitter * float64(s.TTL) / float64(s.TTL+o.Delay)
 		if s.Lease != 0 {
 			o.LockExpire = s.Lease
@@ -34,7 +35,7 @@ var rocks = CacheLibrary{
 }
 
 type rock struct {
-	*redis.Client
+	redis.UniversalClient
 	cache *rockscache.Client
 	setup Setup
 }
@@ -56,7 +57,7 @@ func (c rock) Invalidate(ctx context.Context, key string) error {
 var gocache = CacheLibrary{
 	Name: "eko/gocache 4.2.0", Kind: Shared, Promise: OnePerProcess,
 	Open: func(s Setup) (Cache, error) {
-		rdb := s.client()
+		rdb := s.universal()
 		load := func(ctx context.Context, _ any) (string, []store.Option, error) {
 			v, err := loadWith(ctx)
 			return string(v), []store.Option{store.WithExpiration(s.jittered())}, err
@@ -66,7 +67,7 @@ var gocache = CacheLibrary{
 }
 
 type loadable struct {
-	rdb   *redis.Client
+	rdb   io.Closer
 	cache *cache.LoadableCache[string]
 }
 
@@ -84,13 +85,13 @@ func (c loadable) Close() error { return errors.Join(c.cache.Close(), c.rdb.Clos
 var goRedisCache = CacheLibrary{
 	Name: "go-redis/cache 9.0.0", Kind: Shared, Promise: OnePerProcess,
 	Open: func(s Setup) (Cache, error) {
-		rdb := s.client()
+		rdb := s.universal()
 		return onceCache{rdb, rediscache.New(&rediscache.Options{Redis: rdb}), s}, nil
 	},
 }
 
 type onceCache struct {
-	*redis.Client
+	redis.UniversalClient
 	cache *rediscache.Cache
 	setup Setup
 }
@@ -141,6 +142,9 @@ func (s Setup) rueidis() rueidis.ClientOption {
 	o := rueidis.ClientOption{
 		InitAddress: []string{s.Redis.Addr}, Username: s.Redis.Username, Password: s.Redis.Password,
 		SelectDB: s.Redis.DB, TLSConfig: s.Redis.TLSConfig,
+	}
+	if s.Cluster != nil {
+		o.InitAddress = s.Cluster
 	}
 	if s.Dial != nil {
 		o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {

@@ -22,6 +22,7 @@ type GiveUp struct {
 	After           time.Duration // for which the bystander stays
 	MaxLoads        int           // of an instance at once; 0: the library's default
 	Lease           time.Duration // 0: the library's default
+	Bubble          bool          // it runs in one of testing/synctest
 }
 
 // GaveUp is the outcome.
@@ -211,7 +212,7 @@ var errMissed = errors.New("the bystander's key was loaded")
 // read is the bystander.
 func (c *crowd) read(ctx context.Context, cache rivals.Cache, key string, value []byte) {
 	const perSecond = 200
-	l := openLoop{perSecond: perSecond, length: TooLong, took: c.was.Bystander.times, ask: func(ctx context.Context, _ int) error {
+	l := openLoop{perSecond: perSecond, bubble: c.Bubble, length: TooLong, took: c.was.Bystander.times, ask: func(ctx context.Context, _ int) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), TooLong) // a caller that has asked waits for the answer
 		defer cancel()
 		got, err := cache.Get(ctx, key, func(context.Context) ([]byte, error) { return nil, errMissed })

@@ -17,6 +17,7 @@ type openLoop struct {
 	perSecond int
 	random    bool // as visitors come who know nothing of each other (Poisson), and not one every so often
 	length    time.Duration
+	bubble    bool // of testing/synctest, whose time passes while everybody sleeps; an alarm's does not
 	ask       func(ctx context.Context, i int) error
 
 	took   *times        // nil: new ones
@@ -31,23 +32,35 @@ func (l *openLoop) run(ctx context.Context) {
 	if l.took == nil {
 		l.took = newTimes()
 	}
-	clock, err := alarm.New()
+	sleep, stop, err := l.clock(ctx)
 	if err != nil {
 		l.fail(err)
 		return
 	}
-	defer func() { _ = clock.Close() }()
-	defer context.AfterFunc(ctx, func() { _ = clock.Close() })()
+	defer stop()
 	began := time.Now()
 	var all sync.WaitGroup
 	defer all.Wait()
 	for i := 0; ; i++ {
 		after := l.after(i)
-		if after >= l.length && i > 0 || clock.Sleep(began.Add(after)) != nil || ctx.Err() != nil {
+		if after >= l.length && i > 0 || sleep(began.Add(after)) != nil || ctx.Err() != nil {
 			return
 		}
 		all.Go(func() { l.one(ctx, i, began.Add(after)) }) // owner: run; stop: TooLong; joined above
 	}
+}
+
+// clock returns what sleeps until a moment, or until ctx ends.
+func (l *openLoop) clock(ctx context.Context) (sleep func(time.Time) error, stop func(), err error) {
+	if l.bubble {
+		return func(due time.Time) error { Pause(ctx, time.Until(due)); return ctx.Err() }, func() {}, nil
+	}
+	clock, err := alarm.New()
+	if err != nil {
+		return nil, nil, err
+	}
+	unhook := context.AfterFunc(ctx, func() { _ = clock.Close() })
+	return clock.Sleep, func() { unhook(); _ = clock.Close() }, nil
 }
 
 // after is when the i-th comes, from the beginning.

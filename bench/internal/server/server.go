@@ -37,6 +37,15 @@ func Start() (*Server, error) {
 	return s, nil
 }
 
+// StartCluster runs a cluster of three nodes, of equal shares, which ends with stop, or with this process.
+func StartCluster() (addrs []string, stop func() error, err error) {
+	c, stop, err := redistest.StartClusterForMain()
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.Addrs(), stop, nil
+}
+
 // Connect uses the server at url, which others may use too: their work would be counted. It must be Redis 7.0 or later.
 func Connect(ctx context.Context, url string) (*Server, error) {
 	o, err := redis.ParseURL(url)

@@ -23,6 +23,9 @@ const change = (settings) => now && post('/settings', { ...now.settings, ...sett
 $('modes').addEventListener('change', (e) => change({ mode: e.target.value }));
 $('callers').addEventListener('change', (e) => change({ callers: Number(e.target.value) }));
 $('callers').addEventListener('input', (e) => text($('callers-out'), e.target.value));
+$('late').addEventListener('change', (e) => change({ late: Number(e.target.value) }));
+$('late').addEventListener('input', (e) => text($('late-out'), seconds(Number(e.target.value))));
+$('hedge').addEventListener('change', (e) => change({ hedge: e.target.checked }));
 $('ttl').addEventListener('change', (e) => change({ ttl: Number(e.target.value) }));
 $('intend').addEventListener('change', (e) => change({ intend: e.target.checked }));
 $('replace').addEventListener('change', (e) => change({ replace: e.target.checked }));
@@ -61,8 +64,10 @@ function drawSettings(s) {
   for (const input of document.querySelectorAll('[name=mode]')) input.checked = input.value === s.mode;
   if (document.activeElement !== $('callers')) $('callers').value = s.callers;
   if (document.activeElement !== $('callers')) text($('callers-out'), s.callers);
+  if (document.activeElement !== $('late')) $('late').value = s.late;
+  if (document.activeElement !== $('late')) text($('late-out'), seconds(s.late));
   if (document.activeElement !== $('ttl')) $('ttl').value = s.ttl;
-  for (const id of ['stale', 'local', 'intend', 'replace']) {
+  for (const id of ['stale', 'local', 'intend', 'replace', 'hedge']) {
     $(id).checked = s[id];
     $(id).disabled = s.mode !== 'guard';
   }
@@ -115,8 +120,9 @@ function drawInstances(state) {
 }
 
 function drawServers(state) {
-  $('redis').dataset.state = state.redis;
-  text($('redis'), { up: 'up', frozen: 'frozen', down: 'killed' }[state.redis]);
+  const redis = state.redis === 'up' && state.settings.late ? 'slow' : state.redis;
+  $('redis').dataset.state = redis;
+  text($('redis'), { up: 'up', slow: 'slow', frozen: 'frozen', down: 'killed' }[redis]);
   $('freeze').setAttribute('aria-pressed', state.redis === 'frozen');
   $('down').setAttribute('aria-pressed', state.redis === 'down');
   const fresh = state.redis === 'up' ? state.fresh : 0;

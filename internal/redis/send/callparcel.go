@@ -13,9 +13,10 @@ import (
 
 // calls are a parcel of calls.
 type calls struct {
-	all  []*queuedCall
-	cmds []*redis.Cmd
-	room struct { // of the only call, mostly
+	all     []*queuedCall
+	cmds    []*redis.Cmd
+	carried operation
+	room    struct { // of the only call, mostly
 		all  [1]*queuedCall
 		cmds [1]*redis.Cmd
 	}
@@ -31,7 +32,10 @@ func (p *calls) read() int { return 0 }
 
 func (p *calls) longer() time.Duration { return forMore(len(p.all)) }
 
-func (p *calls) values() context.Context { return p.all[0].ctx }
+func (p *calls) under(ends context.Context) context.Context {
+	p.carried = operation{ends, p.all[0].ctx}
+	return &p.carried
+}
 
 func (p *calls) carry(ctx context.Context) error {
 	l := p.all[0].lane.link

@@ -3,6 +3,7 @@ package send
 import (
 	"context"
 	"errors"
+	"slices"
 	"unsafe"
 
 	"github.com/redis/go-redis/v9"
@@ -69,7 +70,8 @@ func (g *reads) key(i int) string {
 // fetchByMGET reports false when the server does not let us: what looks like one server may be a proxy before many, or
 // the user may have no right to MGET.
 func (g *reads) fetchByMGET(ctx context.Context) (r replies, ok bool) {
-	cmd := redis.NewStringSliceCmd(ctx, g.mget()...)
+	cmd := &g.room.mget
+	*cmd = *redis.NewStringSliceCmd(ctx, g.mget()...)
 	err := g.lane.link.rdb.Process(ctx, cmd)
 	if script.Says(err, "CROSSSLOT", "NOPERM", "unknown command") || err == nil && len(cmd.Val()) != g.len() {
 		g.lane.link.mget.Store(false)
@@ -80,8 +82,7 @@ func (g *reads) fetchByMGET(ctx context.Context) (r replies, ok bool) {
 
 // mget is the command that reads all.
 func (g *reads) mget() []any {
-	args := make([]any, 1, 1+g.len())
-	args[0] = "mget"
+	args := append(slices.Grow(g.room.args[:0], 1+g.len()), "mget")
 	for i := range g.len() {
 		args = append(args, g.key(i))
 	}

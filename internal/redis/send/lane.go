@@ -30,8 +30,8 @@ type queue interface {
 
 // parcel is what one request to Redis carries.
 type parcel interface {
-	// values is the context of its first request, for the sake of its values.
-	values() context.Context
+	// under is the context that it is carried with: it has the values of its first request's, and ends with another.
+	under(ends context.Context) context.Context
 	// carry sends it and waits for the replies, which it keeps to itself. It returns what they say of Redis.
 	carry(ctx context.Context) error
 	// longer is how much longer than others it may take, as it has so many requests.
@@ -98,8 +98,16 @@ func newLane(link *Link, b *breaker.Breaker, q queue) *lane {
 
 // mayFlyLocked reports whether there is a credit.
 func (l *lane) mayFlyLocked() bool {
-	return l.credits < l.trip.credits()+l.spare && len(l.flying) < l.most
+	credits := l.trip.credits() + l.spare
+	if l.isLong() {
+		credits = min(credits, firstCredits)
+	}
+	return l.credits < credits && len(l.flying) < l.most
 }
+
+// isLong reports whether replies take so long that parcels would give their credits back before them, as if they hung: a lane would take all
+// connections of the client, and those of others would wait for one until their time-out. What is apart needs no credits.
+func (l *lane) isLong() bool { return !l.apart && l.breaker.Recent() > l.link.timeout/slowShare }
 
 // dispatchLocked makes a worker take the next parcel, if there is one and a credit for it. While the breaker is open no
 // credit is needed to be refused.
@@ -155,6 +163,9 @@ func (l *lane) take(w *worker) (f *flight, refused []parcel) {
 func (l *lane) flyLocked(p parcel, w *worker) *flight {
 	now, f := time.Now(), &w.flight
 	*f = flight{parcel: p, worker: w, sent: now, slowAt: now.Add(l.link.timeout / slowShare), deadline: now.Add(l.link.timeout + p.longer())}
+	if l.isLong() {
+		f.slowAt = f.deadline
+	}
 	l.flying = append(l.flying, f)
 	l.credits++
 	l.alarm.Set(f.slowAt)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/slab"
 	"github.com/cacheguard/go/internal/run/latch"
@@ -141,7 +143,7 @@ type readQueue struct {
 
 func (q *readQueue) addLocked(ctx context.Context, l *lane, key string, room *slab.Slab[Read]) (read *Read) {
 	if n := len(q.groups); n == 0 || len(q.groups[n-1].all) >= maxReads {
-		g := &reads{lane: l, ctx: ctx}
+		g := &reads{lane: l, carried: operation{caller: ctx}}
 		g.answered.Make()
 		g.asked = l.asksLocked()
 		g.all, g.beside.keys, read = g.room.all[:0], g.room.beside[:0], &g.room.first
@@ -222,7 +224,7 @@ func (q *readQueue) overdue(before time.Time) (oldest time.Time) {
 // reads are a parcel of reads.
 type reads struct {
 	lane     *lane
-	ctx      context.Context //nolint:containedctx // values only
+	carried  operation
 	all      []*Read
 	replies  replies // of all, and then of what is beside them
 	beside   beside
@@ -235,12 +237,18 @@ type reads struct {
 		all    [1]*Read
 		answer [1]answer
 		beside [3]string // epochs of the Prefix, of a kind and of a tag
+		args   [1 + 1 + 3]any
+		mget   redis.StringSliceCmd
 	}
 }
 
-func (g *reads) values() context.Context { return g.ctx }
-func (g *reads) late()                   {}
-func (g *reads) longer() time.Duration   { return 0 }
+func (g *reads) late()                 {}
+func (g *reads) longer() time.Duration { return 0 }
+
+func (g *reads) under(ends context.Context) context.Context {
+	g.carried = operation{ends, g.carried.caller}
+	return &g.carried
+}
 
 func (g *reads) carry(ctx context.Context) error {
 	g.replies = g.fetch(ctx)

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // slow is a hook that answers each command itself, with absence, when wait returns.
@@ -161,6 +162,32 @@ func TestParcelsInFlightAreBoundedAlsoThoseThatHang(t *testing.T) {
 		time.Sleep(time.Second - 1)
 		if n := sent.Load(); n != maxFlying {
 			t.Errorf("%d parcels in flight, want %d", n, maxFlying)
+		}
+	})
+}
+
+// Else a lane would have as many connections as it may, and others wait for one, since none of its parcels gives its credit back in time.
+func TestWhereAllRepliesAreSlowALaneTakesFewConnections(t *testing.T) {
+	var flying, most atomic.Int64
+	slowly(t, func(context.Context) {
+		most.Store(max(most.Load(), flying.Add(1)))
+		time.Sleep(2 * time.Second / slowShare)
+		flying.Add(-1)
+	}, func(t *testing.T, l *Link) {
+		var all []*Read
+		for i, key := range keysOf(t, l, 3000) {
+			if i == 1000 {
+				most.Store(0) // by now it is known
+			}
+			read, _ := l.Ask(t.Context(), key) // it is not closed
+			all = append(all, read)
+			time.Sleep(time.Millisecond)
+		}
+		expect.Equal(t, "at once", most.Load(), int64(firstCredits))
+		for _, read := range all {
+			if err := read.Wait(t.Context()); err != nil || read.Err != nil {
+				t.Fatal(err, read.Err)
+			}
 		}
 	})
 }

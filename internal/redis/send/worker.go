@@ -48,7 +48,7 @@ func (w *worker) carryAll() (goesOn bool) {
 		if f == nil {
 			return true
 		}
-		gathers, goesOn = l.complete(f, f.parcel.carry(operation{w.ctx, f.parcel.values()}))
+		gathers, goesOn = l.complete(f, f.parcel.carry(f.parcel.under(w.ctx)))
 	}
 	return goesOn
 }
@@ -85,4 +85,4 @@ type operation struct {
 	caller          context.Context //nolint:containedctx // values only
 }
 
-func (o operation) Value(key any) any { return o.caller.Value(key) }
+func (o *operation) Value(key any) any { return o.caller.Value(key) }

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -20,11 +21,34 @@ type Cluster struct {
 // says cluster_state:ok and every node has the same view of which node serves what.
 func StartCluster(tb testing.TB, replicas int) *Cluster {
 	tb.Helper()
-	c := &Cluster{nodes: startNodes(tb, masters*(1+replicas), clusterArguments)}
+	nodes, err := launchAll(masters*(1+replicas), clusterArguments)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := &Cluster{}
+	for _, n := range nodes {
+		c.nodes = append(c.nodes, adopt(tb, n))
+	}
 	if err := join(c.nodes, replicas); err != nil {
 		tb.Fatal(err)
 	}
 	return c
+}
+
+// StartClusterForMain runs a cluster of three masters outside of a test, which ends with stop, or with this process.
+func StartClusterForMain() (c *Cluster, stop func() error, err error) {
+	nodes, err := launchAll(masters, clusterArguments)
+	if err != nil {
+		return nil, nil, err
+	}
+	c = &Cluster{}
+	for _, n := range nodes {
+		c.nodes = append(c.nodes, &Server{node: n})
+	}
+	if err := join(c.nodes, 0); err != nil {
+		return nil, nil, errors.Join(err, closeAll(nodes))
+	}
+	return c, func() error { return closeAll(nodes) }, nil
 }
 
 func clusterArguments(port int, dir string) ([]string, error) {
@@ -35,28 +59,27 @@ func clusterArguments(port int, dir string) ([]string, error) {
 	})(port, dir)
 }
 
-// startNodes starts servers side by side.
-func startNodes(tb testing.TB, count int, args arguments) []*Server {
-	tb.Helper()
+// launchAll starts nodes side by side: all, or none.
+func launchAll(count int, args arguments) ([]*node, error) {
 	nodes, errs := make([]*node, count), make([]error, count)
 	var wg sync.WaitGroup
 	for i := range count {
 		wg.Go(func() { nodes[i], errs[i] = launch(args) })
 	}
 	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, closeAll(nodes))
+	}
+	return nodes, nil
+}
 
-	servers := make([]*Server, count)
-	for i, n := range nodes {
+func closeAll(nodes []*node) (err error) {
+	for _, n := range nodes {
 		if n != nil {
-			servers[i] = adopt(tb, n)
+			err = errors.Join(err, n.close())
 		}
 	}
-	for _, err := range errs {
-		if err != nil {
-			tb.Fatal(err)
-		}
-	}
-	return servers
+	return err
 }
 
 // Addrs are the host:port of all nodes, in the order of Node.

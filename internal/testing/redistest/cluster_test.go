@@ -24,6 +24,25 @@ func TestClusterServesEveryPrimaryWhenStartReturns(t *testing.T) {
 	}
 }
 
+func TestAClusterOutsideOfATestServesAllAndIsStopped(t *testing.T) {
+	t.Parallel()
+	c, stop, err := redistest.StartClusterForMain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stop() }) // again: an error
+	rdb := c.Client(t)
+	for i := range 30 {
+		set(t, rdb, fmt.Sprint("k", i))
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := rdb.Ping(t.Context()).Err(); err == nil {
+		t.Error("a node still answers")
+	}
+}
+
 func TestClusterPromotesAReplicaWhenItsPrimaryDies(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 1)

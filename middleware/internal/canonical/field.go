@@ -2,13 +2,12 @@ package canonical
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
@@ -48,7 +47,7 @@ func (n *Namer) field(name string, lines []string) []string {
 
 // notInList reports whether a character shows that a field is no list of tokens, but perhaps a URL or a date, whose commas mean something else.
 func notInList(c rune) bool {
-	return c > 127 || !rules.IsTokenChar(byte(c)) && c != ',' && c != ' ' && c != '\t'
+	return !record.IsTokenChar(c) && c != ',' && c != ' ' && c != '\t'
 }
 
 // normal is the text of a field by which pages are told apart. An absent field differs from an empty one.
@@ -62,21 +61,8 @@ func (n *Namer) normal(name string, lines []string) string {
 	return short("=" + strings.Join(lines, Separator))
 }
 
-// maxValue is the length of the longest value that is used as it is.
-const maxValue = 256
-
-// short replaces a long value by a digest: records hold it in Redis, and clients must not choose its length.
-func short(value string) string {
-	if len(value) <= maxValue {
-		return value
-	}
-	return digested(value)
-}
-
-func digested(value string) string {
-	sum := sha256.Sum256([]byte(value))
-	return Separator + hex.EncodeToString(sum[:])
-}
+// short replaces a long value by a digest.
+func short(value string) string { return bounded(value, maxValue, 0) }
 
 // spaced is a list with one space after each comma.
 func spaced(value string) string {

@@ -10,10 +10,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
 const (
@@ -22,6 +22,9 @@ const (
 
 	// maxLocation is the length of the longest location that is used as it is.
 	maxLocation = 384
+
+	// maxValue is the length of the longest value of a field that is used as it is.
+	maxValue = 256
 
 	// Separator separates the parts of keys. No URL, field or tag contains it: net/http refuses control characters in all of
 	// them.
@@ -84,7 +87,7 @@ func (n *Namer) VariantKey(location string, vary []record.Pair) string {
 	for _, p := range vary {
 		b.WriteString(p.Name + "=" + p.Value + Separator)
 	}
-	return n.Key("variant", location+Separator+digest(b.String()))
+	return n.Key("variant", location+digested(b.String()))
 }
 
 // Keys are those under which the page that a request asks for may be stored, whichever connection the instances were asked through.
@@ -113,28 +116,25 @@ func (n *Namer) AllKeys(r *http.Request) (keys []string) {
 			keys = append(keys, n.Keys(&http.Request{URL: &u, Host: r.Host, RequestURI: r.RequestURI})...)
 		}
 	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
+	return rules.Sorted(keys)
 }
 
-// shorten keeps keys readable and short: a digest stands for the end of a long key. (A record names its location, so nothing depends on
-// different pages having different keys.)
-func shorten(key string) string {
-	if len(key) <= maxKey {
-		return key
+// bounded is a text as it is, or, if it is longer than that, its beginning and a digest: clients choose its length, and Redis holds it. No
+// other text gives the same.
+func bounded(text string, most, beginning int) string {
+	if len(text) <= most {
+		return text
 	}
-	return key[:maxKey/2] + Separator + digest(key)
+	return text[:beginning] + digested(text)
 }
 
-func digest(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:16])
+func digested(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return Separator + hex.EncodeToString(sum[:])
 }
 
-// condensed is a location that does not cost Redis more than a key does, as clients choose its length. No other location has the same.
-func condensed(location string) string {
-	if len(location) <= maxLocation {
-		return location
-	}
-	return location[:maxLocation*2/3] + digested(location)
-}
+// shorten keeps keys readable and short. (A record names its location, so nothing depends on different pages having different keys.)
+func shorten(key string) string { return bounded(key, maxKey, maxKey/2) }
+
+// condensed is a location that does not cost Redis more than a key does.
+func condensed(location string) string { return bounded(location, maxLocation, maxLocation*2/3) }

@@ -174,31 +174,25 @@ func queryOf(u *url.URL) string {
 // normalQuery is the part of a query that tells pages apart. It sorts the parameters by the names that handlers read, if SortQuery is set. A
 // query with a semicolon stays in its order: handlers do not agree on what that separates.
 func (n *Namer) normalQuery(query string) string {
-	query = n.trimmedQuery(query)
-	if !n.set.SortQuery || !strings.Contains(query, "&") || strings.Contains(query, ";") {
-		return query
+	if query == "" {
+		return ""
 	}
 	params := strings.Split(query[1:], "&")
-	slices.SortStableFunc(params, func(a, b string) int { return strings.Compare(paramName(a), paramName(b)) })
+	if n.trims() {
+		params = slices.DeleteFunc(params, func(param string) bool { return !n.counts(paramName(param)) })
+	}
+	if len(params) == 0 {
+		return ""
+	}
+	if n.set.SortQuery && !strings.Contains(query, ";") {
+		slices.SortStableFunc(params, func(a, b string) int { return strings.Compare(paramName(a), paramName(b)) })
+	}
 	return "?" + strings.Join(params, "&")
 }
 
-// trimmedQuery is a query without the parameters that do not tell pages apart.
-func (n *Namer) trimmedQuery(query string) string {
-	if query == "" || !n.trims() {
-		return query
-	}
-	var kept []string
-	for param := range strings.SplitSeq(query[1:], "&") {
-		name := paramName(param)
-		if !named(n.set.IgnoreQuery, name) && (len(n.set.OnlyQuery) == 0 || named(n.set.OnlyQuery, name)) {
-			kept = append(kept, param)
-		}
-	}
-	if len(kept) == 0 {
-		return ""
-	}
-	return "?" + strings.Join(kept, "&")
+// counts reports whether a parameter tells pages apart.
+func (n *Namer) counts(name string) bool {
+	return !named(n.set.IgnoreQuery, name) && (len(n.set.OnlyQuery) == 0 || named(n.set.OnlyQuery, name))
 }
 
 // trims reports whether there are parameters that do not tell pages apart.

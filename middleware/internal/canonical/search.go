@@ -40,10 +40,10 @@ func SearchOf(h http.Header) *Search {
 	}
 	s, ok := new(Search), true
 	if member, found := dict.Get("key-order"); found {
-		s.anyOrder, ok = boolean(member)
+		s.anyOrder, ok = rules.Value[bool](member)
 	}
 	params, hasParams := dict.Get("params")
-	all, isBoolean := boolean(params)
+	all, isBoolean := rules.Value[bool](params)
 	if hasParams && !isBoolean {
 		ok = ok && s.list(params)
 	}
@@ -58,14 +58,6 @@ func SearchOf(h http.Header) *Search {
 	return s
 }
 
-// boolean is the value of a member that is true or false.
-func boolean(member httpsfv.Member) (value, ok bool) {
-	if item, is := member.(httpsfv.Item); is {
-		value, ok = item.Value.(bool)
-	}
-	return value, ok
-}
-
 // list takes the names from a list of strings.
 func (s *Search) list(member httpsfv.Member) bool {
 	list, ok := member.(httpsfv.InnerList)
@@ -77,8 +69,7 @@ func (s *Search) list(member httpsfv.Member) bool {
 		}
 		s.names = append(s.names, name)
 	}
-	slices.Sort(s.names)
-	s.names = slices.Compact(s.names)
+	s.names = rules.Sorted(s.names)
 	return ok
 }
 
@@ -181,13 +172,13 @@ func (n *Namer) Searched(r *http.Request, s *Search) (key, location string, sele
 
 // Searches remembers what the responses of paths said last, in a bounded memory.
 type Searches struct {
-	any        atomic.Bool
-	mu         sync.Mutex
-	young, old map[string]*Search // by path
+	any  atomic.Bool
+	mu   sync.Mutex
+	said map[string]*Search // by path
 }
 
-// maxSearches is how many paths are remembered, in each of two generations.
-const maxSearches = 1 << 12
+// maxSearches is how many paths are remembered. Then all are forgotten: what is in the cache says it again.
+const maxSearches = 1 << 13
 
 // Any reports whether a response has said anything.
 func (s *Searches) Any() bool { return s.any.Load() }
@@ -197,10 +188,7 @@ func (s *Searches) Of(location string) *Search {
 	path := pathOf(location)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if said, found := s.young[path]; found {
-		return said
-	}
-	return s.old[path]
+	return s.said[path]
 }
 
 // Learn notes what a response at the location said, and reports whether it will be known; nil: nothing.
@@ -212,14 +200,13 @@ func (s *Searches) Learn(location string, said *Search) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if said == nil {
-		delete(s.young, path)
-		delete(s.old, path)
+		delete(s.said, path)
 		return false
 	}
-	if s.young == nil || len(s.young) >= maxSearches {
-		s.young, s.old = make(map[string]*Search), s.young
+	if s.said == nil || len(s.said) >= maxSearches {
+		s.said = make(map[string]*Search)
 	}
-	s.young[path] = said
+	s.said[path] = said
 	s.any.Store(true)
 	return true
 }

@@ -106,7 +106,7 @@ func TestWhatPathsSaidIsForgottenInTheEnd(t *testing.T) {
 	for i := range 3 * maxSearches {
 		s.Learn(strconv.Itoa(i), said)
 	}
-	expect.Equal(t, "bounded", len(s.young)+len(s.old) <= 2*maxSearches, true)
+	expect.Equal(t, "bounded", len(s.said) <= maxSearches, true)
 	expect.Equal(t, "forgotten", s.Of("/a") == nil, true)
 	s.Learn("/b", said)
 	s.Learn("/b", nil)

@@ -64,9 +64,7 @@ func (n *Namer) VaryOf(rec *record.Record, r *http.Request, fields []string, unn
 
 // VaryFields are the fields that a response says it depends on, and what was set in front of it, in canonical form.
 func VaryFields(h, front http.Header) []string {
-	fields := append(rules.Names(h["Vary"]), rules.Names(front["Vary"])...)
-	slices.Sort(fields)
-	return slices.Compact(fields)
+	return rules.Sorted(append(rules.Names(h["Vary"]), rules.Names(front["Vary"])...))
 }
 
 // NamedFields returns the fields that tell the variants of a page apart, as Vary names them.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 )
 
 // version is the first bytes of every record.
@@ -69,7 +70,7 @@ func (e *Record) flags() (f byte) {
 	return f
 }
 
-// Decode reads a record. Its body shares the memory of b. Decode refuses lines that no header may contain: a value in Redis, wherever
+// Decode reads a record, which shares the memory of b: nobody changes that. Decode refuses lines that no header may contain: a value in Redis, wherever
 // it comes from, must not break out of its field.
 func Decode(b []byte) (*Record, error) {
 	if len(b) < len(version) || string(b[:len(version)]) != version {
@@ -80,7 +81,7 @@ func Decode(b []byte) (*Record, error) {
 	if n <= 0 || size > uint64(len(b)-n) || size < 2 {
 		return nil, errNone
 	}
-	t := text{rest: string(b[n : n+int(size)])}
+	t := text{rest: unsafe.String(&b[n], size)}
 	e := &Record{Kind: Kind(t.rest[0]), Body: b[n+int(size):], raw: raw}
 	for i, set := range e.booleans() {
 		*set = t.rest[1]&(1<<i) > 0
@@ -124,11 +125,17 @@ func (e *Record) valid() bool {
 
 // bad reports whether no record may have the field: it could break out of its line.
 func (p Pair) bad() bool {
-	return p.Name == "" || strings.ContainsAny(p.Value, "\r\n\x00") || strings.ContainsFunc(p.Name, notToken)
+	return p.Name == "" || strings.ContainsAny(p.Value, "\r\n\x00") || !IsToken(p.Name)
 }
 
-func notToken(r rune) bool {
-	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+// IsToken reports whether a text consists of characters that a token may have.
+func IsToken(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return !IsTokenChar(c) })
+}
+
+// IsTokenChar reports whether a token may have a character.
+func IsTokenChar(c rune) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 }
 
 // text reads the part of a record before its body.

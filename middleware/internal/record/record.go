@@ -6,6 +6,7 @@ package record
 
 import (
 	"iter"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -63,6 +64,9 @@ type Terms struct {
 	Shared   bool          // public, s-maxage or must-revalidate: also for requests with Authorization
 	SWR, SIE time.Duration // stale-while-revalidate and stale-if-error
 }
+
+// MayBeStale reports whether the response may be served stale though it does not say so itself.
+func (t *Terms) MayBeStale() bool { return !t.Strict && !t.NoStale && !t.NoCache }
 
 // Longest is the longest time that a response may be fresh, or be served stale. Ages and overdue times go on for four times as long, so
 // where a sum of them saturates, nothing counts as fresh or servable.
@@ -158,11 +162,7 @@ func Pairs(h http.Header, skip func(name string) bool) (list []Pair) {
 
 // HTTPHeader is the header of a record.
 func (e *Record) HTTPHeader() http.Header {
-	h := make(http.Header, len(e.Header))
-	for _, p := range e.Header {
-		h[p.Name] = append(h[p.Name], p.Value)
-	}
-	return h
+	return maps.Collect(e.Fields())
 }
 
 // maxPairs bounds each of the lists of a record.

@@ -19,6 +19,9 @@ const maxHeuristic = 24 * time.Hour
 // defaultShare is Heuristic where a response, or its status, leaves no doubt that everybody may have it.
 const defaultShare = 0.1
 
+// defaultStaleIfError is StaleIfError of responses that are fresh when they come.
+const defaultStaleIfError = 10 * time.Second
+
 // LongestError is how long most errors are kept at most if StoreErrors says nothing, and what is fresh by defaultShare.
 const LongestError = 10 * time.Second
 
@@ -26,7 +29,6 @@ const LongestError = 10 * time.Second
 type Settings struct {
 	DefaultTTL, KeepFor, StaleIfError time.Duration
 	StaleWhile                        time.Duration         // stale-while-revalidate of responses that are fresh when they come
-	Grace                             time.Duration         // StaleIfError of responses that are fresh when they come
 	Heuristic                         float64               // 0: see defaultShare
 	StatusTTL                         map[int]time.Duration // instead of DefaultTTL
 	StoreErrors                       map[int]time.Duration // which, and for how long at most; nil: see LongestError
@@ -65,13 +67,8 @@ func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
 	if !t.Explicit {
 		t.Lifetime = s.implied(r, a, &d)
 	}
-	if !d.StaleIfError.Given && !t.Strict && !t.NoStale && !t.NoCache {
-		if t.SIE = s.StaleIfError; t.Lifetime > t.Age {
-			t.SIE = max(t.SIE, s.Grace)
-		}
-	}
-	if !d.StaleWhileRevalidate.Given && !t.Strict && !t.NoStale && !t.NoCache && t.Lifetime > t.Age {
-		t.SWR = s.StaleWhile
+	if t.MayBeStale() {
+		s.extend(&t, &d)
 	}
 	if d.Malformed {
 		t.Lifetime, t.SWR, t.SIE, t.Strict = 0, 0, 0, true
@@ -84,6 +81,21 @@ func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
 		out.Unfit = s.whyNot(r, a, &d, &out)
 	}
 	return out
+}
+
+// extend is how long a response may be served stale if it does not say so.
+func (s *Settings) extend(t *record.Terms, d *Directives) {
+	cameFresh := t.Lifetime > t.Age
+	switch {
+	case d.StaleIfError.Given:
+	case s.StaleIfError != 0:
+		t.SIE = max(s.StaleIfError, 0)
+	case cameFresh:
+		t.SIE = defaultStaleIfError
+	}
+	if !d.StaleWhileRevalidate.Given && cameFresh {
+		t.SWR = s.StaleWhile
+	}
 }
 
 func (s *Settings) directives(h http.Header) (d Directives, isTargeted bool) {

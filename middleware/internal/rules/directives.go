@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,11 +66,7 @@ func parse(lines []string) (d Directives) {
 // =, to tell an empty one from none.
 func nextDirective(s string) (name, arg, rest string, ok bool) {
 	s = strings.TrimLeft(s, " \t,")
-	i := 0
-	for i < len(s) && IsTokenChar(s[i]) {
-		i++
-	}
-	name, s = strings.ToLower(s[:i]), s[i:]
+	name, s = cutToken(s)
 	if name == "" {
 		return "", "", "", s == ""
 	}
@@ -83,17 +80,14 @@ func nextDirective(s string) (name, arg, rest string, ok bool) {
 	if s != "" && s[0] != ',' {
 		return "", "", "", false
 	}
-	return name, arg, s, true
+	return strings.ToLower(name), arg, s, true
 }
 
 // argument splits off a token or a quoted string.
 func argument(s string) (arg, rest string, ok bool) {
 	if !strings.HasPrefix(s, `"`) {
-		i := 0
-		for i < len(s) && IsTokenChar(s[i]) {
-			i++
-		}
-		return s[:i], s[i:], true
+		arg, rest = cutToken(s)
+		return arg, rest, true
 	}
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
@@ -110,14 +104,10 @@ func argument(s string) (arg, rest string, ok bool) {
 	return "", "", false
 }
 
-// IsTokenChar reports whether a token may contain c.
-func IsTokenChar(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
-}
-
-// IsToken reports whether s has no other characters.
-func IsToken(s string) bool {
-	return !strings.ContainsFunc(s, func(c rune) bool { return c > 127 || !IsTokenChar(byte(c)) })
+// cutToken splits off the token that s begins with.
+func cutToken(s string) (token, rest string) {
+	rest = strings.TrimLeftFunc(s, record.IsTokenChar)
+	return s[:len(s)-len(rest)], rest
 }
 
 // set sets one directive. Unknown directives are ignored (RFC 9111 section 5.2.3).
@@ -212,26 +202,23 @@ func targeted(h http.Header, fields []string) (d Directives, found bool) {
 		}
 		for _, name := range dict.Names() {
 			member, _ := dict.Get(name)
-			if item, ok := member.(httpsfv.Item); ok {
-				d.setItem(name, item.Value)
-			}
+			d.setMember(name, member)
 		}
 		return d, true
 	}
 	return d, false
 }
 
-func (d *Directives) setItem(name string, value any) {
-	listed, isString := value.(string)
-	yes, isBool := value.(bool)
-	switch n, isInt := value.(int64); {
-	case isBool && yes && (name == "no-cache" || name == "private"):
-		d.set(name, "")
-	case isString && (name == "no-cache" || name == "private"):
+func (d *Directives) setMember(name string, member httpsfv.Member) {
+	listed, isString := Value[string](member)
+	yes, _ := Value[bool](member)
+	n, isInt := Value[int64](member)
+	switch mayList := name == "no-cache" || name == "private"; {
+	case mayList && isString:
 		d.set(name, "="+listed)
-	case isBool && flags[name] != nil:
-		*flags[name](d) = yes
+	case yes && (mayList || flags[name] != nil):
+		d.set(name, "")
 	case isInt && n >= 0 && deltas[name] != nil:
-		*deltas[name](d) = Seconds{min(time.Duration(min(n, int64(Longest/time.Second)))*time.Second, Longest), true}
+		d.set(name, "="+strconv.FormatInt(n, 10))
 	}
 }

@@ -37,7 +37,7 @@ func List(lines []string) (members []string) {
 
 // notAField reports whether a member of Vary is not the name of a field: * is not, and what is no token may mean anything.
 func notAField(name string) bool {
-	return name == "*" || !IsToken(name)
+	return name == "*" || !record.IsToken(name)
 }
 
 // Names returns the members of a list of field names, in canonical form.
@@ -55,6 +55,11 @@ func Tags(h http.Header) (names []string) {
 	for _, line := range h["Surrogate-Key"] {
 		names = append(names, strings.Fields(line)...)
 	}
+	return Sorted(names)
+}
+
+// Sorted are names in order, each once.
+func Sorted(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -73,15 +78,21 @@ func Groups(lines []string) (names []string) {
 		return nil
 	}
 	for _, member := range list {
-		item, _ := member.(httpsfv.Item)
-		name, ok := item.Value.(string)
+		name, ok := Value[string](member)
 		if !ok {
 			return nil
 		}
 		names = append(names, name)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return Sorted(names)
+}
+
+// Value is the value of an Item of Structured Fields, if it is of that type.
+func Value[T any](member httpsfv.Member) (value T, ok bool) {
+	if item, is := member.(httpsfv.Item); is {
+		value, ok = item.Value.(T)
+	}
+	return value, ok
 }
 
 // hopByHop are the fields of one connection (RFC 9110 section 7.6.1) and of one proxy (RFC 9111 section 3.1).

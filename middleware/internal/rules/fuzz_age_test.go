@@ -96,7 +96,7 @@ func FuzzFreshness(f *testing.F) {
 
 // compare compares what the package says about the header with what the judge says.
 func compare(t *testing.T, h http.Header, j *judge) {
-	settings := Settings{Heuristic: 1, KeepFor: time.Minute}
+	settings := Settings{Heuristic: 1, KeepFor: time.Minute, StaleIfError: -1}
 	received := time.Unix(j.received, 0)
 	r := &http.Request{Method: http.MethodGet}
 	got := settings.Assess(r, Reply{Status: http.StatusOK, Header: h, Sent: received, Received: received})

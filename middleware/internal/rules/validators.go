@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -83,3 +84,49 @@ func DeclaredSize(status int, h http.Header) int64 {
 	}
 	return size
 }
+
+// DropConditions removes the conditions from the header of a request.
+func DropConditions(h http.Header) {
+	h.Del("If-None-Match")
+	h.Del("If-Modified-Since")
+}
+
+// Unchanged reports whether the client already has the response with these fields, according to the condition that it sent (RFC 9110
+// section 13.2). Modified are the fields that may say since when, the first of which counts.
+func Unchanged(r *http.Request, get func(name string) string, modified ...string) bool {
+	if lines := r.Header["If-None-Match"]; len(lines) > 0 {
+		return listsETag(lines, get("Etag"))
+	}
+	lines := r.Header["If-Modified-Since"]
+	i := slices.IndexFunc(modified, func(name string) bool { return get(name) != "" })
+	if len(lines) != 1 || i < 0 {
+		return false
+	}
+	since, ok := ParseDate(lines[0], time.Now())
+	at, dated := ParseDate(get(modified[i]), time.Now())
+	return ok && dated && !at.After(since)
+}
+
+// listsETag reports whether a list of ETags has this one, by weak comparison. One that is too long has none: a whole response is right.
+func listsETag(lines []string, etag string) bool {
+	if IsLong(lines) {
+		return false
+	}
+	list := strings.Join(lines, ",")
+	if strings.TrimSpace(list) == "*" {
+		return true
+	}
+	parts := strings.Split(list, `"`)
+	for i := 1; i+1 < len(parts); i += 2 {
+		if between := strings.TrimLeft(parts[i-1], " \t,"); between != "" && between != "W/" {
+			return false // not a list of ETags from here on
+		}
+		if weak(etag) == `"`+parts[i]+`"` {
+			return true
+		}
+	}
+	return false
+}
+
+// weak is an ETag as weak comparison sees it (RFC 9110 section 8.8.3.2).
+func weak(etag string) string { return strings.TrimPrefix(etag, "W/") }

@@ -169,7 +169,7 @@ func (w *Recorder) Release() {
 	maps.DeleteFunc(h, func(name string, _ []string) bool { return trailer(name) })
 	replace(w.client.Header(), h)
 	w.Before(w.Status)
-	if w.Status == http.StatusOK && w.unchanged() {
+	if w.Status == http.StatusOK && rules.Unchanged(w.request, w.Sent.Get, "Last-Modified") {
 		w.discard, w.Body = true, nil
 		NotModified(w.client)
 		return
@@ -179,16 +179,6 @@ func (w *Recorder) Release() {
 		_, _ = w.client.Write(w.Body) // an error shows again at the handler's next Write
 		w.Body = nil
 	}
-}
-
-// unchanged reports whether the client has the response already. (A Date stands for Last-Modified only in stored responses.)
-func (w *Recorder) unchanged() bool {
-	return rules.Unchanged(w.request, func(name string) string {
-		if name == "Date" {
-			return ""
-		}
-		return w.Sent.Get(name)
-	})
 }
 
 // leave marks the response as one for its client alone.

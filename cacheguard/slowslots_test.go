@@ -1,0 +1,98 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// slowTo makes the guard's part slow, whatever Redis takes, until the test ends.
+func slowTo(t *testing.T, g *Guard) {
+	t.Helper()
+	g.loaders.cost.Took(time.Millisecond)
+	part, ends, ended := g.breakers.Breaker(0), make(chan struct{}), make(chan struct{})
+	go func() { // owner: the test; stop: ends; joined at its end
+		defer close(ended)
+		for tick := time.Tick(5 * time.Millisecond); ; {
+			select {
+			case <-tick:
+			case <-ends:
+				return
+			}
+			for range 100 {
+				part.Took(time.Second)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(ends)
+		<-ended
+	})
+	redistest.Await(t, "slow", func() bool { return g.Stats().SlowParts == 1 })
+}
+
+// Where Redis is slower than loads, a slot whose load waits for its lease would stand idle.
+func TestALoadTakesItsSlotOnceASlowRedisHasGivenItsLease(t *testing.T) {
+	t.Parallel()
+	f, proxy := keptWaiting(t, Config{HedgeAfter: off, MaxLoads: 1})
+	g := f.guards[0]
+	slowTo(t, g)
+	asked := proxy.On(scriptOf("acquire"), redistest.Hold)
+	defer asked.Remove()
+	first := async(g, "first", returns("first"))
+	redistest.Await(t, "the lease is asked for", func() bool { return asked.Count() > 0 })
+	s := g.loaders.limits.AtHand(limit.Need{})
+	if s.IsNone() {
+		t.Fatal("the slot is taken while Redis is asked")
+	}
+	asked.Remove()
+	redistest.Await(t, "there is a lease", func() bool { return f.exists(f.lease("first")) })
+	redistest.Await(t, "the load waits for the slot", func() bool { return g.Stats().Queued == 1 })
+	g.loaders.limits.Free(s)
+	want(t, first, "first")
+	redistest.Await(t, "stored", func() bool { return f.exists(f.value("first")) })
+}
+
+func TestAGetManyTakesItsSlotOnceASlowRedisHasGivenItsLeases(t *testing.T) {
+	t.Parallel()
+	f, proxy := keptWaiting(t, Config{HedgeAfter: off, MaxLoads: 1})
+	g := f.guards[0]
+	slowTo(t, g)
+	asked := proxy.On(scriptOf("acquire"), redistest.Hold)
+	defer asked.Remove()
+	many := asyncMany(g, []string{"a", "b"}, func(_ context.Context, keys []string) (map[string]string, error) {
+		return map[string]string{keys[0]: "v", keys[1]: "v"}, nil
+	})
+	redistest.Await(t, "the leases are asked for", func() bool { return asked.Count() > 0 })
+	s := g.loaders.limits.AtHand(limit.Need{})
+	if s.IsNone() {
+		t.Fatal("the slot is taken while Redis is asked")
+	}
+	g.loaders.limits.Free(s)
+	asked.Remove()
+	r := <-many
+	expect.Equal(t, "error", r.err, nil)
+	expect.Equal(t, "loaded", len(r.value), 2)
+}
+
+// The lease of a call that gives up while it waits for a slot is given back.
+func TestALeaseWithoutASlotIsGivenBackByACallThatGivesUp(t *testing.T) {
+	t.Parallel()
+	f, _ := keptWaiting(t, Config{HedgeAfter: off, MaxLoads: 1})
+	g := f.guards[0]
+	slowTo(t, g)
+	s := g.loaders.limits.AtHand(limit.Need{})
+	defer g.loaders.limits.Free(s)
+	ctx, leave := context.WithCancel(t.Context())
+	call := asyncCtx(ctx, g, "k", unwanted[string](t))
+	redistest.Await(t, "the load waits for the slot", func() bool { return g.Stats().Queued == 1 })
+	expect.Equal(t, "there is a lease", f.exists(f.lease("k")), true)
+	leave()
+	expect.Equal(t, "gave up", errors.Is((<-call).err, context.Canceled), true)
+	redistest.Await(t, "the lease is given back", func() bool { return !f.exists(f.lease("k")) })
+}
