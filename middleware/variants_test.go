@@ -71,3 +71,33 @@ func TestVariantsEndEachByItself(t *testing.T) {
 		})
 	}
 }
+
+// A tag that a handler gives with the context of its request is a tag of the page, in each of its variants.
+func TestPagesHaveTheTagsThatTheirHandlersSet(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{})
+	pages, err := middleware.New(env.Guard, middleware.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	handler := pages.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls++
+		cacheguard.SetTags(r.Context(), "product:42")
+		w.Header().Set("Vary", "X-Device")
+		w.Header().Set("Cache-Control", "max-age=60")
+	}))
+	get := func() int {
+		for _, device := range []string{"", "a", "b"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+			r.Header.Set("X-Device", device)
+			handler.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		return calls
+	}
+	_ = get() + get() // a tag that is new may need a second load
+	before := calls
+	expect.Equal(t, "calls of what is cached", get(), before)
+	expect.Equal(t, "InvalidateTags", env.Guard.InvalidateTags(t.Context(), "product:42"), nil)
+	expect.Equal(t, "calls after that", get(), before+3)
+}
