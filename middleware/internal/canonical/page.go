@@ -184,10 +184,12 @@ func (n *Namer) normalQuery(query string) string {
 	if len(params) == 0 {
 		return ""
 	}
+	query = strings.Join(params, "&")
 	if n.set.SortQuery && !strings.Contains(query, ";") {
 		slices.SortStableFunc(params, func(a, b string) int { return strings.Compare(paramName(a), paramName(b)) })
+		query = strings.Join(params, "&")
 	}
-	return "?" + strings.Join(params, "&")
+	return "?" + query
 }
 
 // counts reports whether a parameter tells pages apart.
