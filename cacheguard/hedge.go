@@ -85,11 +85,14 @@ func (q query[V]) beside(ctx context.Context, keys []string, wait func(context.C
 	if q.besides || !q.spec.mayHedge(ctx, q.guard, keys[0]) {
 		return nil, false, wait(ctx)
 	}
-	return q.race(ctx, keys, wait, keep)
+	return q.race(ctx, keys, limit.Slot{}, wait, keep)
 }
 
-// race waits, and hedges beside that in spare slots: the first answer wins. Won: that is the hedge's, and the wait has been given up, after keep.
-func (q query[V]) race(ctx context.Context, keys []string, wait func(context.Context) error, keep func()) (all map[string]won, is bool, err error) {
+// race waits, and hedges beside that in spare slots: the first answer wins. Won: that is the hedge's, and the wait has been given up, after keep. If the
+// hedge of one key has its slot already, the wait begins once that takes long, or has no answer.
+func (q query[V]) race(
+	ctx context.Context, keys []string, s limit.Slot, wait func(context.Context) error, keep func(),
+) (all map[string]won, is bool, err error) {
 	within, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	hedging, drop := context.WithCancel(ctx)
@@ -97,12 +100,22 @@ func (q query[V]) race(ctx context.Context, keys []string, wait func(context.Con
 	ended := make(chan struct{})
 	go func() { // owner: the call; stop: drop; joined below
 		defer close(ended)
-		if all, is = q.hedge(hedging, keys, limit.Slot{}); is {
+		if all, is = q.hedge(hedging, keys, s); is {
 			keep()
 			stop(errHedged)
 		}
 	}()
-	err = wait(within)
+	if !s.IsNone() {
+		timer := time.NewTimer(min(q.guard.lateAfter(q.guard.breakerOf(keys[0])), q.guard.cfg.RedisTimeout/2))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ended:
+		}
+	}
+	if err = context.Cause(within); !errors.Is(err, errHedged) {
+		err = wait(within)
+	}
 	drop()
 	<-ended
 	if is = is && err != nil && errors.Is(context.Cause(within), errHedged); is {
@@ -205,22 +218,18 @@ func (g *Guard) runHedge(ctx context.Context, j *load, s limit.Slot, publish fun
 	return a
 }
 
-// retrieveSlowly answers a call whose part is slow: from a load if there is a slot for it, and only otherwise from Redis, if that is faster.
+// retrieveSlowly answers a call whose part is slow: from a load if there is a slot for it, and from Redis if there is none, or that is faster.
 func (q query[V]) retrieveSlowly(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
 	g, key := q.guard, q.spec.key
 	q.besides = true
 	q.fillLocal(past)
-	if s := g.loaders.limits.AtHand(limit.Need{Spare: true, Kind: q.spec.policy.kind.loadSlots}); !s.IsNone() {
-		if all, is := q.hedge(ctx, []string{key}, s); is {
-			g.hedgesWon.Add(1)
-			return unpack[V](all[key].answer, all[key].joined)
+	s := g.loaders.limits.AtHand(limit.Need{Spare: true, Kind: q.spec.policy.kind.loadSlots})
+	if s.IsNone() {
+		if old, ok := q.spec.lateFromLocal(g, key); ok {
+			return old.result()
 		}
-		return q.ask(ctx, past)
 	}
-	if old, ok := q.spec.lateFromLocal(g, key); ok {
-		return old.result()
-	}
-	all, is, err := q.race(ctx, []string{key}, func(ctx context.Context) error {
+	all, is, err := q.race(ctx, []string{key}, s, func(ctx context.Context) error {
 		v, how, err = q.ask(ctx, past)
 		return err
 	}, func() {})

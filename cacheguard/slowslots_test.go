@@ -96,3 +96,16 @@ func TestALeaseWithoutASlotIsGivenBackByACallThatGivesUp(t *testing.T) {
 	expect.Equal(t, "gave up", errors.Is((<-call).err, context.Canceled), true)
 	redistest.Await(t, "the lease is given back", func() bool { return !f.exists(f.lease("k")) })
 }
+
+// In a part that is slow, a load that takes long is no reason not to ask Redis.
+func TestAGetWhoseLoadHangsHasWhatASlowRedisHas(t *testing.T) {
+	t.Parallel()
+	f, _ := keptWaiting(t, Config{HedgeAfter: 2 * soon, LoadTimeout: bearing})
+	g := f.guards[0]
+	mustGet(t, g, "k", returns("stored"))
+	slowTo(t, g)
+	expect.Equal(t, "from Redis", mustGet(t, g, "k", func(ctx context.Context) (string, error) {
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	}), "stored")
+}
