@@ -133,7 +133,7 @@ func TestSelfCheckWaitsForMessagesNoLongerThanItMay(t *testing.T) {
 				f.listening()
 				defer proxy.BlackHoleSubscribers(false)
 				lost, run := lose(f.guards[0].checks(), proxy)
-				ctx, cancel := context.WithCancel(t.Context())
+				ctx, cancel := context.WithTimeout(t.Context(), 2*redistest.Patience) // without an end of its own it has a few seconds
 				defer cancel()
 				done := make(chan error, 1)
 				go func() { done <- run(ctx) }()

@@ -161,7 +161,7 @@ func TestAColumnThatTheLogLeavesOutInvalidatesTheKindWholeAndStopsNothing(t *tes
 		return cacheguard.Changes{Tags: []string{"category:" + category}}
 	}}
 	f, _ := w.run(w.config(byCategory))
-	feedtest.Says(t, f.SelfCheck(t.Context()), "public.products", "column category", "REPLICA IDENTITY FULL")
+	feedtest.Says(t, f.SelfCheck(t.Context()), "public.products", "column category", "ALTER TABLE public.products REPLICA IDENTITY FULL")
 	expect.ErrorIs(t, f.SelfCheck(t.Context()), cdc.ErrNotLogged)
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one'), (2, 'a', 'two')")
 	w.CatchUp(f)

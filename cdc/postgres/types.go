@@ -133,7 +133,7 @@ func (f *Feed) try(ctx context.Context, side *pgx.Conn, id uint32, m member) err
 	if err != nil {
 		return fmt.Errorf("cdc/postgres: %w", err)
 	}
-	var r relation
+	r := relation{name: quoted([]string{m.name})[0]}
 	var name string
 	var kind uint32
 	var logged bool
@@ -151,7 +151,7 @@ func (f *Feed) try(ctx context.Context, side *pgx.Conn, id uint32, m member) err
 		return func() cdc.Row {
 			return cdc.NewRow(r.columns, func(i int) (any, error) {
 				if old && !r.identity[i] {
-					return nil, errNotLogged
+					return nil, r.notLogged()
 				}
 				return r.kinds[i].sample()
 			})

@@ -13,6 +13,7 @@ import (
 
 // relation is a table, as the log has it.
 type relation struct {
+	name     string          // as SQL has it
 	tables   []*engine.Table // mapped ones that it is, or belongs to
 	columns  []string
 	types    []uint32
@@ -21,7 +22,7 @@ type relation struct {
 }
 
 func newRelation(m *pglogrepl.RelationMessage) *relation {
-	r := new(relation)
+	r := &relation{name: quoted([]string{m.Namespace + "." + m.RelationName})[0]}
 	for _, c := range m.Columns {
 		r.columns = append(r.columns, c.Name)
 		r.types = append(r.types, c.DataType)
@@ -30,15 +31,17 @@ func newRelation(m *pglogrepl.RelationMessage) *relation {
 	return r
 }
 
-// errNotLogged says what to do about a value that is missing.
-var errNotLogged = fmt.Errorf("%w (mend with: ALTER TABLE … REPLICA IDENTITY FULL)", cdc.ErrNotLogged)
+// notLogged says what to do about a value that is missing.
+func (r *relation) notLogged() error {
+	return fmt.Errorf("%w (mend with: ALTER TABLE %s REPLICA IDENTITY FULL)", cdc.ErrNotLogged, r.name)
+}
 
 // newRow is the row after a change. The log leaves out long values that have not changed; a full old row has them.
 func (r *relation) newRow(tuple, full *pglogrepl.TupleData) cdc.Row {
 	return cdc.NewRow(r.columns, func(i int) (any, error) {
-		c, err := column(tuple, i)
+		c, err := r.column(tuple, i)
 		if err == nil && c.DataType == pglogrepl.TupleDataTypeToast && full != nil {
-			c, err = column(full, i)
+			c, err = r.column(full, i)
 		}
 		return r.value(i, c, err)
 	})
@@ -51,16 +54,16 @@ func (r *relation) oldRow(old *pglogrepl.TupleData, full bool, tuple *pglogrepl.
 	}
 	return cdc.NewRow(r.columns, func(i int) (any, error) {
 		if !full && i < len(r.identity) && !r.identity[i] {
-			return nil, errNotLogged
+			return nil, r.notLogged()
 		}
-		c, err := column(old, i)
+		c, err := r.column(old, i)
 		return r.value(i, c, err)
 	})
 }
 
-func column(tuple *pglogrepl.TupleData, i int) (*pglogrepl.TupleDataColumn, error) {
+func (r *relation) column(tuple *pglogrepl.TupleData, i int) (*pglogrepl.TupleDataColumn, error) {
 	if tuple == nil || i >= len(tuple.Columns) {
-		return nil, errNotLogged
+		return nil, r.notLogged()
 	}
 	return tuple.Columns[i], nil
 }
@@ -72,7 +75,7 @@ func (r *relation) value(i int, c *pglogrepl.TupleDataColumn, err error) (any, e
 	case c.DataType == pglogrepl.TupleDataTypeNull:
 		return nil, nil // that is NULL
 	case c.DataType == pglogrepl.TupleDataTypeToast:
-		return nil, errNotLogged
+		return nil, r.notLogged()
 	case c.DataType != pglogrepl.TupleDataTypeText:
 		return nil, errors.New("the log has it in a format that was not asked for")
 	}

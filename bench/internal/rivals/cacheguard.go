@@ -42,7 +42,7 @@ func openGuard(s Setup, local cacheguard.LocalConfig) (Cache, error) {
 	}
 	g, err := cacheguard.New(rdb, cacheguard.Config{
 		HedgeAfter: hedgeAfter, RedisTimeout: timeout,
-		Prefix:     Prefix + "guard", TTL: s.TTL, StaleFor: s.StaleFor, Jitter: jitter, LeaseTTL: s.Lease, Local: local,
+		Prefix: Prefix + "guard", TTL: s.TTL, StaleFor: s.StaleFor, Jitter: jitter, LeaseTTL: s.Lease, Local: local,
 		MaxLoads: s.MaxLoads, Hooks: s.Hooks,
 	})
 	if err != nil {

@@ -83,6 +83,7 @@ type lane struct {
 	idle      int       // workers that rest
 	bytes     uint64    // of values that were read
 	trip      trip
+	landed    time.Time       // when there was a reply
 	alarm     lifecycle.Alarm // calls overdue
 
 	wake  chan struct{} // has one worker gather; there is room for all
@@ -98,16 +99,22 @@ func newLane(link *Link, b *breaker.Breaker, q queue) *lane {
 
 // mayFlyLocked reports whether there is a credit.
 func (l *lane) mayFlyLocked() bool {
-	credits := l.trip.credits() + l.spare
-	if l.isLong() {
-		credits = min(credits, firstCredits)
-	}
-	return l.credits < credits && len(l.flying) < l.most
+	return l.credits < l.trip.credits()+l.spare && len(l.flying) < l.mostLocked()
 }
 
-// isLong reports whether replies take so long that parcels would give their credits back before them, as if they hung: a lane would take all
-// connections of the client, and those of others would wait for one until their time-out. What is apart needs no credits.
-func (l *lane) isLong() bool { return !l.apart && l.breaker.Recent() > l.link.timeout/slowShare }
+// mostLocked is how many parcels may be in flight. Where all replies take so long that parcels give their credits back before them, as if they
+// hung, a lane would take all connections of the client, and others would wait for one until their time-out, or for the greeting of a new one.
+func (l *lane) mostLocked() int {
+	quarter := l.link.timeout / slowShare
+	switch {
+	case l.apart:
+	case l.breaker.Recent() > quarter:
+		return firstCredits
+	case len(l.flying) > 0 && l.flying[0].slow && time.Since(l.landed) > quarter: // nobody knows yet
+		return firstCredits + 1 // as many failures as open a breaker
+	}
+	return l.most
+}
 
 // dispatchLocked makes a worker take the next parcel, if there is one and a credit for it. While the breaker is open no
 // credit is needed to be refused.
@@ -163,9 +170,6 @@ func (l *lane) take(w *worker) (f *flight, refused []parcel) {
 func (l *lane) flyLocked(p parcel, w *worker) *flight {
 	now, f := time.Now(), &w.flight
 	*f = flight{parcel: p, worker: w, sent: now, slowAt: now.Add(l.link.timeout / slowShare), deadline: now.Add(l.link.timeout + p.longer())}
-	if l.isLong() {
-		f.slowAt = f.deadline
-	}
 	l.flying = append(l.flying, f)
 	l.credits++
 	l.alarm.Set(f.slowAt)
@@ -210,6 +214,7 @@ func (l *lane) land(f *flight, err error) bool {
 	f.took = now.Sub(f.sent)
 	if err == nil {
 		l.trip.add(now, f.took)
+		l.landed = now
 	}
 	l.bytes += uint64(f.parcel.read())
 	l.flying = slices.DeleteFunc(l.flying, func(other *flight) bool { return other == f })

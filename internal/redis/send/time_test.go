@@ -160,8 +160,8 @@ func TestParcelsInFlightAreBoundedAlsoThoseThatHang(t *testing.T) {
 			_, _ = l.Ask(t.Context(), key) // nobody looks at the answer
 		}
 		time.Sleep(time.Second - 1)
-		if n := sent.Load(); n != maxFlying {
-			t.Errorf("%d parcels in flight, want %d", n, maxFlying)
+		if n := sent.Load(); n != mostCredits {
+			t.Errorf("%d parcels in flight, want %d", n, mostCredits)
 		}
 	})
 }

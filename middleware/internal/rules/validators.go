@@ -2,7 +2,6 @@ package rules
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -98,13 +97,17 @@ func Unchanged(r *http.Request, get func(name string) string, modified ...string
 		return listsETag(lines, get("Etag"))
 	}
 	lines := r.Header["If-Modified-Since"]
-	i := slices.IndexFunc(modified, func(name string) bool { return get(name) != "" })
-	if len(lines) != 1 || i < 0 {
+	if len(lines) != 1 {
 		return false
 	}
-	since, ok := ParseDate(lines[0], time.Now())
-	at, dated := ParseDate(get(modified[i]), time.Now())
-	return ok && dated && !at.After(since)
+	for _, name := range modified {
+		if value := get(name); value != "" {
+			since, ok := ParseDate(lines[0], time.Now())
+			at, dated := ParseDate(value, time.Now())
+			return ok && dated && !at.After(since)
+		}
+	}
+	return false
 }
 
 // listsETag reports whether a list of ETags has this one, by weak comparison. One that is too long has none: a whole response is right.
