@@ -67,9 +67,11 @@ func (w *way) isPast() bool { return w.reason != nil || w.past.Named != nil }
 
 // retrieve answers a Get or a Fetch: from the local tier, from Redis, or with a load.
 func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V], complete func()) (v V, how Outcome, err error) {
-	if err := admit(ctx, g, key, complete != nil || spec.loader != nil || spec.reload != nil || spec.cacheOnly); err != nil {
+	within := loadingOf(ctx)
+	if err := admit(ctx, within, g, key, complete != nil || spec.loader != nil || spec.reload != nil || spec.cacheOnly); err != nil {
 		return v, "", err
 	}
+	spec.skipLocal = spec.skipLocal || within != nil // what is made of it may outlive Local.MaxLag
 	var w way
 	if !g.off.None() {
 		w.look(ctx, g, key)
@@ -232,13 +234,13 @@ func (q *query[V]) awaitStored(ctx context.Context, storing <-chan struct{}) err
 }
 
 // admit refuses calls that cannot be answered.
-func admit(ctx context.Context, g *Guard, key string, hasLoad bool) error {
+func admit(ctx context.Context, within *loading, g *Guard, key string, hasLoad bool) error {
 	switch {
 	case key == "":
 		return errEmptyKey
 	case !hasLoad:
 		return fmt.Errorf("cacheguard: get %q: load is nil", key)
-	case loadingOf(ctx).includes(g, key):
+	case within.includes(g, key):
 		return fmt.Errorf("%w: %q", ErrReentrant, key)
 	case ctx.Err() != nil:
 		return ended(ctx, key)

@@ -73,13 +73,14 @@ func (m *many[V]) run(ctx context.Context, keys []string) {
 
 // admit returns the keys that can be asked for, each once.
 func (m *many[V]) admit(ctx context.Context, keys []string) []string {
-	admitted, seen := make([]string, 0, len(keys)), make(map[string]bool, len(keys))
+	admitted, seen, within := make([]string, 0, len(keys)), make(map[string]bool, len(keys)), loadingOf(ctx)
+	m.spec.skipLocal = m.spec.skipLocal || within != nil // as in a Get
 	for _, key := range keys {
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
-		if err := admit(ctx, m.guard, key, true); err != nil {
+		if err := admit(ctx, within, m.guard, key, true); err != nil {
 			m.fail(ctx, key, "", err)
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
@@ -20,6 +21,7 @@ var (
 	errTooManyWait   = errors.New("too many keys wait to be loaded")
 	errOfTransaction = errors.New("it was invalidated within a transaction, a write or a loader, whose reads are its own")
 	errIsSlow        = errors.New("Redis is slow")
+	errOfOthers      = errors.New("the call replaces values of another Cache, of which this one may be made, or the other way round")
 )
 
 // longestSlotWait is how long a write waits for a slot in which to load what replaces a value.
@@ -79,14 +81,20 @@ func (g *Guard) replacing(ctx context.Context, keys []string) map[string]write.R
 		return nil
 	}
 	by := make(map[string]write.Replacement)
+	var cache any
+	keys = slices.Sorted(slices.Values(keys)) // so that a call that names keys of several Caches replaces those of the same one each time
 	for _, key := range keys {
 		if by[key] != nil {
 			continue
 		}
 		of, why := g.replaceable(ctx, key, len(by))
+		if of != nil && cache != nil && of.cache() != cache {
+			of, why = nil, errOfOthers
+		}
 		if why != nil {
 			g.unreplaced(ctx, key, why)
 		} else if of != nil {
+			cache = of.cache()
 			by[key] = &replacing{rebuild: g.newRebuild(of.loadAnew(key), nil, nil)}
 		}
 	}

@@ -39,7 +39,7 @@ func (c *Change) end(ctx context.Context, late bool) error {
 		ctx = ended
 	}
 	on := c.named()
-	return c.finish(ctx, on, c.of.Owner.Replacing(ctx, keysOf(on)))
+	return c.finish(ctx, on, c.of.Owner.Replacing(ctx, keysOf(on)), nil)
 }
 
 // expire ends a shared change that nobody has ended in time.

@@ -47,14 +47,14 @@ func (w *Writes) Invalidate(ctx context.Context, named, names []string) error {
 	c.mu.Lock()
 	c.called = true // if it is lost, it does not stand again
 	c.mu.Unlock()
-	err := c.finish(ctx, hot, by)
 	telling.Wait()
-	return errs.Join(failed, err)
+	return errs.Join(failed, c.finish(ctx, hot, by, rest))
 }
 
 // finish ends the change on the targets: where there is a replacement, when that has been loaded, and elsewhere at once; before, as a replacement is
-// loaded under the next epochs of what is ended.
-func (c *Change) finish(ctx context.Context, on []target, by map[string]Replacement) error {
+// loaded under the next epochs of what is ended, and may be made of it. Until all is replaced, others may be made of what is still served: so they end
+// once more after that, with those that have ended before.
+func (c *Change) finish(ctx context.Context, on []target, by map[string]Replacement, before []target) error {
 	var placed, rest []target
 	for _, t := range on {
 		switch r := by[t.name]; {
@@ -69,12 +69,15 @@ func (c *Change) finish(ctx context.Context, on []target, by map[string]Replacem
 	}
 	failed := make([]error, len(placed), len(placed)+1)
 	failed = append(failed, c.of.tell(ctx, requests(rest, c.text), sort.end))
-	c.of.Owner.Ended(namesOf(rest))
+	defer c.of.Owner.Ended(namesOf(rest))
 	var replacing sync.WaitGroup
 	for i, t := range placed {
 		replacing.Go(func() { failed[i] = c.replace(ctx, t, by[t.name]) }) // stop: its context, or LoadTimeout; joined below
 	}
 	replacing.Wait()
+	if again := append(before, rest...); len(placed) > 0 && len(again) > 0 {
+		failed = append(failed, c.of.tell(ctx, requests(again, ""), sort.invalidate))
+	}
 	return errs.Join(failed...)
 }
 
