@@ -82,6 +82,10 @@ func newFleetOn(t *testing.T, redis *redistest.Server, n int, cfg Config, guardi
 	return f
 }
 
+// joinedNobody is called where nobody has joined yet who is to: the first request after warm may join its load, which is about to end, and begins
+// one of its own after that.
+func (f *fleet) joinedNobody() { f.joined.Store(0) }
+
 // joins returns when n requests wait for another of their instance.
 func (f *fleet) joins(n int64) {
 	f.t.Helper()

@@ -95,6 +95,7 @@ func TestARequestAfterAnInvalidationDoesNotJoinAnEarlierLoadOfThePage(t *testing
 			v.set("new")
 			invalidate(f)
 			v.release()
+			f.joinedNobody()
 			after := f.async(0, "/a/1")
 			f.joins(1)
 			close(hold)
@@ -124,6 +125,7 @@ func TestAnInvalidatedPageGetsANewID(t *testing.T) {
 	for range 3 {
 		expect.Equal(t, "read", <-v.begun, "old")
 	}
+	f.joinedNobody()
 	second := f.async(0, "/a/1", "X-A: w")
 	f.joins(1)
 	v.set("new")

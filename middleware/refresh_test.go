@@ -61,6 +61,7 @@ func TestARequestThatJoinsAFailedLoadDoesNotGetThePageItRefused(t *testing.T) {
 	p.held()
 	first := f.async(0, "/", "Cache-Control: no-cache")
 	<-p.begun
+	f.joinedNobody()
 	second := f.async(0, "/", "Cache-Control: no-cache")
 	f.joins(1)
 	close(p.hold)

@@ -104,6 +104,7 @@ func TestARefusedSliceAffectsOnlyTheRequestThatCausedIt(t *testing.T) {
 	f.warm("/", "Range: bytes=0-99")
 	bad := f.async(0, "/", "X-Bad: 1", "Range: bytes=100-199")
 	<-begun
+	f.joinedNobody()
 	good := f.async(0, "/") // it has had the first slice when it waits for the second
 	f.joins(1)
 	close(hold)

@@ -22,6 +22,7 @@ func TestAStalePageStandsInOnlyForRequestsThatAcceptIt(t *testing.T) {
 	p.held()
 	accepts := f.async(0, "/", "Cache-Control: stale-if-error=600")
 	<-p.begun
+	f.joinedNobody()
 	others := []<-chan answer{f.async(0, "/"), f.async(1, "/")}
 	f.joins(1)
 	f.waits("/", 1)
@@ -43,6 +44,7 @@ func TestAStalePageThatAllowsItStandsInForAllRequests(t *testing.T) {
 	p.held()
 	replies := []<-chan answer{f.async(0, "/")}
 	<-p.begun
+	f.joinedNobody()
 	replies = append(replies, f.async(0, "/"))
 	f.joins(1)
 	close(p.hold)

@@ -18,7 +18,7 @@ import (
 // TestADefinitionIsFoundHoweverItWritesTheName has tables whose names statements write in several ways, in the charset of their session.
 func TestADefinitionIsFoundHoweverItWritesTheName(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "")
+	w := newWorld(t, startServer(t).Socket) // others would have theirs invalidated, too
 	for i, c := range []struct {
 		name       string
 		statements []string

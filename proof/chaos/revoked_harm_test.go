@@ -138,8 +138,9 @@ func (r *revocation) clocks(err error) {
 	}
 }
 
-// loses loses the primary, waits for another one, and makes it a replica. With back, it comes back before that is announced, and takes itself for
-// the primary: a client that reads there hears of nothing.
+// loses loses the primary, waits for another one, and makes it a replica. When it comes back, it takes itself for the primary until the sentinel has
+// told it otherwise: a client that reads there hears of nothing. With back, that is before the change is announced; else only who had asked for its
+// address before, and was kept from dialling it, reads there.
 func (r *revocation) loses(how, back func(*redistest.Server)) {
 	var primary *redistest.Server
 	redistest.Await(r, "all follow one", func() bool {
@@ -147,8 +148,7 @@ func (r *revocation) loses(how, back func(*redistest.Server)) {
 		return primary != nil
 	})
 	if back != nil {
-		r.ledger.split.until.Store(math.MaxInt64 / 2)
-		r.ledger.split.since.Store(mono())
+		r.split()
 	}
 	how(primary)
 	redistest.Await(r, "a replica is promoted", func() bool {
@@ -164,14 +164,19 @@ func (r *revocation) loses(how, back func(*redistest.Server)) {
 		return err == nil && net.JoinHostPort(addr[0], addr[1]) != primary.Addr()
 	})
 	if back == nil {
+		r.split()
 		primary.Restart()
 	}
 	redistest.Await(r, "all follow one", func() bool { return r.primary() != nil })
-	if back != nil {
-		r.leave(primary)
-		r.ledger.split.until.Store(mono())
-	}
+	r.leave(primary)
+	r.ledger.split.until.Store(mono())
 	r.failovers++
+}
+
+// split notes that from now on two servers may take themselves for the primary.
+func (r *revocation) split() {
+	r.ledger.split.until.Store(math.MaxInt64 / 2)
+	r.ledger.split.since.Store(mono())
 }
 
 // leave has clients leave a server, those included that had asked for its address before, and dialled it when the sentinel had closed all others.
