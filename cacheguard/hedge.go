@@ -129,9 +129,8 @@ func (q query[V]) race(
 func (q query[V]) hedge(ctx context.Context, keys []string, s limit.Slot) (map[string]won, bool) {
 	all, ok := make(map[string]won, len(keys)), true
 	for ctx := outsideLoads(ctx); ok && len(keys) > 0; s = (limit.Slot{}) {
-		if keys, ok = q.hedgeOnce(ctx, keys, s, all); ok && len(keys) > 0 {
-			ok = q.guard.hedgeAgain(ctx, keys[0])
-		}
+		keys, ok = q.hedgeOnce(ctx, keys, s, all)
+		ok = ok && (len(keys) == 0 || ctx.Err() == nil)
 	}
 	return all, ok
 }
@@ -182,14 +181,9 @@ func (q query[V]) hedgeOnce(ctx context.Context, keys []string, s limit.Slot, al
 	return rest, ok
 }
 
-// hedgeAgain waits before the next load: Redis has answered something, so the answer to this call may be about to come. In a part that is slow
-// there was no such answer.
-func (g *Guard) hedgeAgain(ctx context.Context, key string) bool {
-	return g.isSlow(key) || lifecycle.Sleep(ctx, g.lateAfter(g.breakerOf(key)))
-}
-
-// runHedge is the run of such a flight: it loads in the slot, or waits for a spare one. Then it stays until Redis has answered something, so
-// that a Redis that stops for a while causes one load of a key, and no more. It need not where Redis is known to be slow.
+// runHedge is the run of such a flight: it loads in the slot, or waits for a spare one. Then it stays until Redis has answered something,
+// and as long again as makes a request late, as other answers are about to come: a Redis that stops for a while causes one load of a key, and
+// no more. It need not where Redis is known to be slow.
 func (g *Guard) runHedge(ctx context.Context, j *load, s limit.Slot, publish func(answer)) answer {
 	part := g.breakers.Of(j.valueKey)
 	if s.IsNone() {
@@ -213,6 +207,9 @@ func (g *Guard) runHedge(ctx context.Context, j *load, s limit.Slot, publish fun
 		select {
 		case <-answered:
 		case <-ctx.Done():
+		}
+		if !part.IsSlow() { // else that was no answer
+			lifecycle.Sleep(ctx, min(g.lateAfter(part), g.cfg.RedisTimeout/2))
 		}
 	}
 	return a

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -199,6 +200,44 @@ func TestRedisThatStopsCausesOneLoadOfAKey(t *testing.T) {
 		want(t, got, "stored")
 	}
 	expect.Equal(t, "hedged", f.guards[0].Stats().Hedged, 1)
+}
+
+// At its first reply others are on their way, to callers who find now that theirs is late.
+func TestFirstReplyAfterAStopCausesNoSecondLoad(t *testing.T) {
+	t.Parallel()
+	f, proxy := keptWaiting(t, Config{HedgeAfter: time.Hour})
+	g := f.guards[0]
+	mustGet(t, f.guards[1], "k", returns("stored"))
+	mustGet(t, f.guards[1], "other", returns("stored"))
+	var later sync.WaitGroup
+	defer later.Wait()
+	rule := proxy.On(func(args []string) bool { return reading(args) && slices.Contains(args, f.value("k")) }, redistest.HoldReply)
+	defer rule.Remove()
+	lateGet := func(load func(context.Context) (string, error)) (v string, answered bool) {
+		q := query[string]{guard: g, spec: specOf[string](&g.ordinary), asked: g.clock.Now()}
+		q.spec.key, q.spec.valueKey, q.spec.loader = "k", f.value("k"), load
+		read, err := g.link.Ask(t.Context(), q.spec.valueKey)
+		if err == nil {
+			v, _, answered, err = q.awaitLateRead(t.Context(), read)
+		}
+		expect.Equal(t, "error", err, nil)
+		return v, answered
+	}
+	v, _ := lateGet(returns("loaded"))
+	expect.Equal(t, "the first", v, "loaded")
+	for range 20 {
+		expect.Equal(t, "whose reply comes first", mustGet(t, g, "other", unwanted[string](t)), "stored")
+	}
+	for range 20 {
+		later.Go(func() {
+			_, answered := lateGet(unwanted[string](t))
+			expect.Equal(t, "answered by a load", answered, false)
+		})
+	}
+	redistest.Await(t, "all are in line for a load", func() bool { s := g.Stats(); return s.Waiting == 20 || s.Hedged > 1 })
+	rule.Remove()
+	later.Wait()
+	expect.Equal(t, "hedged", g.Stats().Hedged, 1)
 }
 
 func TestGetManyThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {
