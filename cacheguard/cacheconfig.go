@@ -101,7 +101,9 @@ type CacheConfig[K comparable, V any] struct {
 	// Such a load runs only when no other load waits for a slot of MaxLoads and FleetLoads. If there is none within 50 ms, if the load
 	// fails or takes longer than the context of the call or LoadTimeout, or if another write comes in between, the key is removed, as
 	// without Replace (Stats.Replaced, Stats.NotReplaced). So are keys of one call beyond MaxLoads, FleetLoads or 64, and all of them within a
-	// transaction, while the cache is bypassed, and while Redis is slow. Writes of a key
+	// transaction, while the cache is bypassed, and while Redis is slow, and those of all Caches but one: values of one may be made of
+	// values of another. What the call names beside the keys ends again when all are replaced, as others may have made it of what they
+	// were still served. A loader may not read other keys of its own Cache that the same call names. Writes of a key
 	// that come while it is being loaded share the next load, so an invalidation takes as long as one load or two. Its caller
 	// should hold nothing that the loader needs, as the only connection. The loader's context ends with the call's and has none of
 	// its values: one may be a transaction that is never committed. At least a millisecond. Default: 0, off. -1: the same.
