@@ -87,14 +87,14 @@ func (m measured) wait(share float64) time.Duration { return table.Quantile(m.wa
 func (m measured) broken(query time.Duration) string {
 	switch {
 	case m.failed > 0:
-		return fmt.Sprintf("%d calls failed with the guard; the first said: %v", m.failed, m.err)
+		return fmt.Sprintf("NOT AS PROMISED: %d calls failed with the guard; the first said: %v", m.failed, m.err)
 	case m.expiries == 0:
-		return "the entry did not expire during the run with the guard"
+		return "NOT AS PROMISED: the entry did not expire during the run with the guard"
 	case m.queries != m.expiries && m.blind >= query:
-		return fmt.Sprintf("%d queries for %d expiries with the guard, but the watcher was held up for %v, in which it may have "+
-			"missed some", m.queries, m.expiries, m.blind.Round(time.Millisecond))
+		return fmt.Sprintf("THE MACHINE IS TOO BUSY TO TELL, run it again: %d queries for %d expiries with the guard, but the watcher was held up for %v, "+
+			"in which it may have missed some", m.queries, m.expiries, m.blind.Round(time.Millisecond))
 	case m.queries != m.expiries:
-		return fmt.Sprintf("%d queries for %d expiries with the guard", m.queries, m.expiries)
+		return fmt.Sprintf("NOT AS PROMISED: %d queries for %d expiries with the guard", m.queries, m.expiries)
 	}
 	return ""
 }

@@ -79,7 +79,7 @@ func report(s settings, names []string, results []measured, out io.Writer) error
 		}
 	}
 	if why := results[last].broken(s.query); why != "" {
-		return fmt.Errorf("NOT AS PROMISED: %s", why)
+		return errors.New(why)
 	}
 	return nil
 }
