@@ -36,6 +36,17 @@ func slowTo(t *testing.T, g *Guard) {
 	redistest.Await(t, "slow", func() bool { return g.Stats().SlowParts == 1 })
 }
 
+// slotWhileAsked is the only slot, which nobody has while Redis is asked for leases.
+func slotWhileAsked(t *testing.T, g *Guard, asked *redistest.Rule) limit.Slot {
+	t.Helper()
+	redistest.Await(t, "leases are asked for", func() bool { return asked.Count() > 0 })
+	s := g.loaders.limits.AtHand(limit.Need{})
+	if s.IsNone() {
+		t.Fatal("the slot is taken while Redis is asked")
+	}
+	return s
+}
+
 // Where Redis is slower than loads, a slot whose load waits for its lease would stand idle.
 func TestALoadTakesItsSlotOnceASlowRedisHasGivenItsLease(t *testing.T) {
 	t.Parallel()
@@ -45,11 +56,7 @@ func TestALoadTakesItsSlotOnceASlowRedisHasGivenItsLease(t *testing.T) {
 	asked := proxy.On(scriptOf("acquire"), redistest.Hold)
 	defer asked.Remove()
 	first := async(g, "first", returns("first"))
-	redistest.Await(t, "the lease is asked for", func() bool { return asked.Count() > 0 })
-	s := g.loaders.limits.AtHand(limit.Need{})
-	if s.IsNone() {
-		t.Fatal("the slot is taken while Redis is asked")
-	}
+	s := slotWhileAsked(t, g, asked)
 	asked.Remove()
 	redistest.Await(t, "there is a lease", func() bool { return f.exists(f.lease("first")) })
 	redistest.Await(t, "the load waits for the slot", func() bool { return g.Stats().Queued == 1 })
@@ -68,11 +75,7 @@ func TestAGetManyTakesItsSlotOnceASlowRedisHasGivenItsLeases(t *testing.T) {
 	many := asyncMany(g, []string{"a", "b"}, func(_ context.Context, keys []string) (map[string]string, error) {
 		return map[string]string{keys[0]: "v", keys[1]: "v"}, nil
 	})
-	redistest.Await(t, "the leases are asked for", func() bool { return asked.Count() > 0 })
-	s := g.loaders.limits.AtHand(limit.Need{})
-	if s.IsNone() {
-		t.Fatal("the slot is taken while Redis is asked")
-	}
+	s := slotWhileAsked(t, g, asked)
 	g.loaders.limits.Free(s)
 	asked.Remove()
 	r := <-many

@@ -103,7 +103,7 @@ func (f *Feed) checkRows(ctx context.Context, side *pgx.Conn, at *tree, p *probl
 		if m.kind != "r" {
 			continue
 		}
-		table := quoted([]string{m.name})[0]
+		table := quote(m.name)
 		if m.identity == "" && !said[m.name] {
 			said[m.name] = true // it may belong to several
 			p.add("table %s has no REPLICA IDENTITY, so PostgreSQL refuses to UPDATE and DELETE its rows while it is published "+

@@ -162,7 +162,7 @@ func (f *Feed) judge(ctx context.Context, side *pgx.Conn, at *tree, viaRoot bool
 	publication, partitioned := identifier(f.cfg.Publication), false
 	for _, m := range at.sorted() {
 		partitioned = partitioned || m.partition || m.kind == "p"
-		table := quoted([]string{m.name})[0]
+		table := quote(m.name)
 		switch {
 		case kinds[m.kind] == "":
 			why, known := notRead[m.kind]
@@ -264,10 +264,14 @@ func (at *tree) tables(all engine.Tables) map[uint32]*engine.Table {
 // quoted are the names of tables as SQL has them. The first dot ends the schema, as a rule.
 func quoted(names []string) (all []string) {
 	for _, name := range names {
-		schema, table, _ := strings.Cut(name, ".")
-		all = append(all, plain(schema)+"."+plain(table))
+		all = append(all, quote(name))
 	}
 	return all
+}
+
+func quote(name string) string {
+	schema, table, _ := strings.Cut(name, ".")
+	return plain(schema) + "." + plain(table)
 }
 
 // plain quotes a name where that is needed.

@@ -133,7 +133,7 @@ func (f *Feed) try(ctx context.Context, side *pgx.Conn, id uint32, m member) err
 	if err != nil {
 		return fmt.Errorf("cdc/postgres: %w", err)
 	}
-	r := relation{name: quoted([]string{m.name})[0]}
+	r := relation{name: quote(m.name)}
 	var name string
 	var kind uint32
 	var logged bool

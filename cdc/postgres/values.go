@@ -22,7 +22,7 @@ type relation struct {
 }
 
 func newRelation(m *pglogrepl.RelationMessage) *relation {
-	r := &relation{name: quoted([]string{m.Namespace + "." + m.RelationName})[0]}
+	r := &relation{name: quote(m.Namespace + "." + m.RelationName)}
 	for _, c := range m.Columns {
 		r.columns = append(r.columns, c.Name)
 		r.types = append(r.types, c.DataType)
