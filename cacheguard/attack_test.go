@@ -82,7 +82,7 @@ func TestNoLateReplyKeepsAnOldValueBeyondAnInvalidation(t *testing.T) {
 					case "hello", "client", "subscribe", "ping":
 						return false
 					}
-					return seen.Add(1) == int64(nth)+1
+					return seen.Add(1) > int64(nth) // a script that the server does not know is passed over
 				}, redistest.HoldReply).Times(1)
 				cfg := cacheguard.Config{RedisTimeout: 4 * time.Second}
 				reader, writer := g.guard(proxy.Client(t), cfg), g.guard(client(t), cfg)
