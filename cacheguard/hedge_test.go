@@ -181,6 +181,8 @@ func TestThousandCallersThatGiveUpBesideASlowRedisLeaveNothing(t *testing.T) {
 	s := g.loaders.limits.Try(t.Context(), limit.Need{})
 	expect.Equal(t, "the slot is lost", s.IsNone(), false)
 	g.loaders.limits.Free(s)
+	_, err := g.link.Get(t.Context(), f.value("0")) // who joins a read that they had asked for, and that is not sent yet, joins one that is late
+	expect.Equal(t, "error", err, nil)
 	expect.Equal(t, "from Redis", mustGet(t, g, "0", unwanted[string](t)), "stored")
 }
 
