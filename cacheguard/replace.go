@@ -230,7 +230,7 @@ func (r *replacing) awaitEnd(ctx context.Context, waiter *wake.Waiter, got proto
 		return true, false // it ended without a word
 	}
 	waiter.Waiting()
-	timer := time.NewTimer(wake.Patience(got.Left, got.Registered, polls))
+	timer := time.NewTimer(r.trusts(got, polls))
 	defer timer.Stop()
 	select {
 	case msg := <-waiter.C:
