@@ -97,7 +97,7 @@ func (j *Journal) Breaker(open bool) {
 
 // Slowness is what goes on when Redis becomes slow, or is so no more.
 type Slowness struct {
-	Redis, Loads time.Duration // what they take
+	Redis, Loads time.Duration // what they take; Loads 0: nobody knows
 	Hedged       uint64        // loads beside Redis, ever
 	Calls        string        // what they do
 }
@@ -109,7 +109,11 @@ func (j *Journal) Slow(parts int64, s Slowness) {
 		j.late.end()
 		return
 	}
-	j.late.begin("redis", s.Redis.Round(time.Millisecond).String(), "loads", s.Loads.Round(time.Millisecond).String(), "parts", parts, "calls", s.Calls)
+	args := []any{"parts", parts, "calls", s.Calls}
+	if s.Loads > 0 { // else it is not known yet
+		args = append([]any{"loads", text(s.Loads)}, args...)
+	}
+	j.late.begin(append([]any{"redis", text(s.Redis)}, args...)...)
 }
 
 // RedisFailed notes that an operation failed. It reports whether that is news: a request that an open breaker refused is none.
