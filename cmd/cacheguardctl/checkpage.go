@@ -63,7 +63,7 @@ func (g *pagedGuard) findings() (all []finding) {
 	}
 	if g.Altered > 0 {
 		all = append(all, finding{
-			Result: warning, Detail: fmt.Sprintf("%d values do not come back from the codec as they were: its log names a field", g.Altered),
+			Result: warning, Detail: observe.Count(int(g.Altered), "value does", "values do") + " not come back from the codec as they were: its log names a field",
 		})
 	}
 	if len(g.Running) > 0 && g.Running[0].Took >= longLoad { // it is the longest
@@ -95,9 +95,9 @@ func (g *pagedGuard) trouble(name string) finding {
 	case "mute":
 		f.Detail = "messages about invalidations are refused" + lasted + ": other local tiers may serve old values until Local.TTL"
 	case "saturated":
-		f.Detail = fmt.Sprintf("%d loads wait for MaxLoads, which is %d%s", g.Queued, g.MaxLoads, lasted)
+		f.Detail = fmt.Sprintf("%s for MaxLoads, which is %d%s", observe.Count(g.Queued, "load waits", "loads wait"), g.MaxLoads, lasted)
 	case "intent":
-		f.Detail = fmt.Sprintf("%d intents stand, the oldest%s", g.Intents, lasted[1:])
+		f.Detail = observe.Count(g.Intents, "intent stands", "intents stand") + ", the oldest" + lasted[1:]
 	case "bypassed":
 		f.Detail = "the cache is bypassed" + lasted
 	default: // of a later version

@@ -145,8 +145,10 @@ func (j *Journal) PendingChanged(key string) {
 // UntoldChanged notes that a message to local tiers was refused, on the channel; empty: that one was let through at last.
 func (j *Journal) UntoldChanged(channel string) { j.mute.changed("channel", channel) }
 
-// PendingFor is since when invalidations or their messages are pending; 0: none is.
-func (j *Journal) PendingFor() time.Duration { return max(j.pending.lasting(), j.mute.lasting()) }
+// PendingFor is since when invalidations are pending, and since when messages about others are refused; 0: none is.
+func (j *Journal) PendingFor() (invalidations, messages time.Duration) {
+	return j.pending.lasting(), j.mute.lasting()
+}
 
 // Subscribed notes whether messages arrive, and why not, as far as that is known.
 func (j *Journal) Subscribed(live bool, why error) {
