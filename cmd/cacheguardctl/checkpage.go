@@ -12,6 +12,7 @@ import (
 
 const (
 	longLoad   = 3         // seconds
+	stillWrong = 5         // the same, since an error: then it may be over
 	longBehind = 10        // the same
 	muchLog    = 512 << 20 // half of the default of MaxRetained
 	longLock   = 30        // the same
@@ -87,7 +88,11 @@ func (g *pagedGuard) trouble(name string) finding {
 	case "pending":
 		f.Result, f.Detail = wrong, "invalidations are pending"+lasted
 	case "refused":
-		f.Result, f.Detail = wrong, "Redis answered with an error, last "+seconds(g.Troubles[name])+" ago: "+g.Refused
+		since := ""
+		if f.Result = wrong; g.Troubles[name] > stillWrong {
+			f.Result, since = warning, " and not since then"
+		}
+		f.Detail = "Redis answered with an error, last " + seconds(g.Troubles[name]) + " ago" + since + ": " + g.Refused
 	case "deaf":
 		if f.Detail = "messages do not arrive"; g.Troubles[name] > 0 { // 0: since when is not known
 			f.Detail += lasted
