@@ -236,4 +236,6 @@ func TestSelfCheckBlamesNothingThatWasNotRefusedWhereRedisIsSlow(t *testing.T) {
 	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	namesCause(t, g.SelfCheck(ctx), "redis does not answer")
+	proxy.BlackHole(false)
+	proxy.Cut() // nobody has to wait for the time-outs of the client
 }
