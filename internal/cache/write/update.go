@@ -114,13 +114,26 @@ func (u *Update) finish(ctx context.Context, err error, end func() (all []reques
 	}
 	all, unlocked := end()
 	if u.began {
-		u.of.enqueue(all)
-		err = errs.Join(err, failed(all))
+		after := u.above()
+		u.of.enqueue(all, after)
+		err = errs.Join(err, failed(all), u.of.tell(ctx, requests(after, ""), sort.invalidate))
 	}
 	if unlocked != nil {
 		err = errs.Join(err, unlocked)
 	}
 	return err
+}
+
+// above is what ends once more, as it may be made of values of the keys: others of them, and what Also has named, which has ended before them.
+func (u *Update) above() []target {
+	levels, all := u.of.Owner.Levels(), slices.Clone(u.on)
+	if c := u.Named(); c != nil {
+		all = append(all, c.named()...)
+	}
+	if levels == nil || len(all) < 2 {
+		return nil
+	}
+	return levels.above(all, u.on)
 }
 
 // announced calls write, and has the announcement renewed meanwhile, but no longer than UpdateTimeout: a write that
@@ -255,6 +268,9 @@ func (u *Update) refused(ctx context.Context, err error) error {
 
 // unlocked calls write without the lock, and then invalidates, even if write fails or panics.
 func (u *Update) unlocked(ctx context.Context) (err error) {
-	defer func() { err = errs.Join(err, u.of.Invalidate(ctx, u.keys, nil)) }()
+	defer func() {
+		after := u.above()
+		err = errs.Join(err, u.of.Invalidate(ctx, u.keys, nil, after...), u.of.tell(ctx, requests(after, ""), sort.invalidate))
+	}()
 	return u.callWrite(ctx)
 }
