@@ -172,9 +172,10 @@ func (w *Writes) replayed(part int) bool {
 			return true
 		}
 		_ = w.askPart(context.Background(), "invalidate", batch, sort.invalidate) // each has its error
-		if after := w.resolve(batch, upTo); len(after) > 0 {
+		if after := w.after(batch); len(after) > 0 {
 			_ = w.tell(context.Background(), requests(after, ""), sort.invalidate) // what fails is pending
 		}
+		w.resolve(batch, upTo)
 		if failed(batch) != nil {
 			return false
 		}
@@ -198,8 +199,20 @@ func (w *Writes) pendingBatch(part int) (batch []request, upTo uint64) {
 	return batch, p.last
 }
 
-// resolve removes what was invalidated, unless it has failed again since, and returns what is to end after it.
-func (w *Writes) resolve(batch []request, upTo uint64) (after []target) {
+// after is what is to end after what was invalidated.
+func (p *pending) after(batch []request) (after []target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range batch {
+		if r.err == nil {
+			after = slices.AppendSeq(after, maps.Keys(p.parts[r.part][r.target].after))
+		}
+	}
+	return after
+}
+
+// resolve removes what was invalidated, unless it has failed again since.
+func (w *Writes) resolve(batch []request, upTo uint64) {
 	p := &w.pending
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,7 +222,6 @@ func (w *Writes) resolve(batch []request, upTo uint64) (after []target) {
 			continue
 		}
 		p.afters -= len(k.after)
-		after = slices.AppendSeq(after, maps.Keys(k.after))
 		delete(p.parts[r.part], r.target)
 		if r.isEpoch() { // before the count says that none is pending
 			p.noteResolvedLocked(r.target)
@@ -217,7 +229,6 @@ func (w *Writes) resolve(batch []request, upTo uint64) (after []target) {
 		p.count(r.target).Add(-1)
 	}
 	w.pendingChangedLocked("")
-	return after
 }
 
 func (p *pending) noteResolvedLocked(epoch target) {

@@ -43,7 +43,7 @@ func (w *Writes) Invalidate(ctx context.Context, named, names []string, later ..
 	var telling sync.WaitGroup
 	var failed error
 	telling.Go(func() { failed = w.tell(ctx, requests(rest, ""), sort.invalidate, append(hot, later...)...) }) // joined below
-	_ = c.place(ctx, hot, false)                                                             // what it stands on is replaced, the rest removed
+	_ = c.place(ctx, hot, false)                                                                               // what it stands on is replaced, the rest removed
 	c.mu.Lock()
 	c.called = true // if it is lost, it does not stand again
 	c.mu.Unlock()

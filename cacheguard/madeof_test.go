@@ -1,0 +1,183 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// layers are Caches on a cluster of which each is made of the one before, and a writer whose requests to one node can be held.
+type layers struct {
+	t      *testing.T
+	f      *fleet // the writer, and one who reads
+	names  []string
+	caches [2][]*Cache[int, string] // of the writer, and of the one who reads
+	ids    []int                    // of each layer, on nodes of their own
+	db     atomic.Pointer[string]
+	proxy  *redistest.Proxy
+}
+
+// newLayers has the writer's way to the node of one layer lead through a proxy.
+func newLayers(t *testing.T, declared bool, held int, names ...string) *layers {
+	t.Helper()
+	l := &layers{t: t, names: names}
+	l.write("old")
+	cluster := redistest.StartCluster(t, 0)
+	var through atomic.Pointer[string] // the node
+	writer := cluster.Client(t, func(o *redis.ClusterOptions) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if node := through.Load(); node != nil && addr == *node {
+				addr = l.proxy.Addr()
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+	})
+	rdb := cluster.Client(t)
+	l.f = newFleetOn(t, rdb, Config{}, writer, rdb)
+	for i, name := range names {
+		l.ids = append(l.ids, 0)
+		for l.node(i) != cluster.Addrs()[i%3] {
+			l.ids[i]++
+		}
+		for who, g := range l.f.guards {
+			cfg := CacheConfig[int, string]{Name: name, Tags: func(int, string) []string { return []string{name} }}
+			if declared && i > 0 {
+				cfg.MadeOf = names[i-1 : i]
+			}
+			cfg.Load = func(ctx context.Context, _ int) (string, error) {
+				if i == 0 {
+					return *l.db.Load(), nil
+				}
+				below, err := l.caches[who][i-1].Get(ctx, l.ids[i-1])
+				return below + "'", err
+			}
+			l.caches[who] = append(l.caches[who], must(NewCache(g, cfg)))
+		}
+	}
+	node := l.node(held)
+	l.proxy = redistest.StartProxy(t, node)
+	through.Store(&node)
+	return l
+}
+
+func (l *layers) write(value string) { l.db.Store(&value) }
+
+func (l *layers) key(i int) string { return fmt.Sprint(l.names[i], ":", l.ids[i]) }
+
+// node has the key of a layer.
+func (l *layers) node(i int) string {
+	rdb := l.f.redis.(*redis.ClusterClient)
+	node, err := rdb.MasterForKey(context.Background(), l.f.value(l.key(i)))
+	expect.Equal(l.t, "error", err, nil)
+	return node.Options().Addr
+}
+
+// read is what one who reads gets of the topmost layer.
+func (l *layers) read(who int) string {
+	l.t.Helper()
+	top := len(l.names) - 1
+	v, err := l.caches[who][top].Get(l.t.Context(), l.ids[top])
+	expect.Equal(l.t, "error", err, nil)
+	return strings.TrimRight(v, "'")
+}
+
+func ofScripts(args []string) bool { return strings.HasPrefix(args[0], "eval") }
+
+// holds holds the writer's scripts on the node.
+func (l *layers) holds() *redistest.Rule { return l.proxy.On(ofScripts, redistest.Hold) }
+
+// Whatever is held back: nobody has a view of the old product when the call has returned.
+func TestWhatIsMadeOfWhatACallEndsEndsWhenThatHasEnded(t *testing.T) {
+	t.Parallel()
+	invalidate := func(_ *testing.T, l *layers) func(context.Context) error {
+		return func(ctx context.Context) error { return l.f.guards[0].Invalidate(ctx, l.key(1), l.key(0)) }
+	}
+	intend := func(c func(l *layers) Changes) func(*testing.T, *layers) func(context.Context) error {
+		return func(t *testing.T, l *layers) func(context.Context) error {
+			in, err := l.f.guards[0].Intend(t.Context(), c(l))
+			expect.Equal(t, "error", err, nil)
+			return in.Done
+		}
+	}
+	for name, c := range map[string]struct {
+		learned bool
+		begin   func(t *testing.T, l *layers) (end func(context.Context) error) // before the commit
+	}{
+		"Invalidate":          {false, invalidate},
+		"Invalidate, learned": {true, invalidate},
+		"Done of keys":        {false, intend(func(l *layers) Changes { return Changes{Keys: []string{l.key(1), l.key(0)}} })},
+		"Done of a key and the tag of what is made of it": {false, intend(func(l *layers) Changes {
+			return Changes{Keys: []string{l.key(0)}, Tags: []string{"view"}}
+		})},
+		"Done of a tag and the key of what is made of it": {false, intend(func(l *layers) Changes {
+			return Changes{Keys: []string{l.key(1)}, Tags: []string{"product"}}
+		})},
+		"tags": {false, func(_ *testing.T, l *layers) func(context.Context) error {
+			return func(ctx context.Context) error { return l.f.guards[0].InvalidateTags(ctx, l.names...) }
+		}},
+		"everything": {false, func(_ *testing.T, l *layers) func(context.Context) error { return l.f.guards[0].InvalidateAll }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLayers(t, !c.learned, 0, "product", "view")
+			if c.learned {
+				l.read(0)
+			}
+			expect.Equal(t, "the view", l.read(1), "old")
+			l.f.stored()
+			end := c.begin(t, l)
+			l.write("new")
+			hold := l.holds()
+			returned := make(chan error, 1)
+			go func() { returned <- end(context.Background()) }() // owner: the test; joined below
+			<-hold.Hit()
+			redistest.Later() // what is sent beside it has arrived
+			expect.Equal(t, "the view meanwhile", l.read(1), "old")
+			l.f.stored()
+			hold.Remove()
+			expect.Equal(t, "the call's error", <-returned, nil)
+			expect.Equal(t, "the view", l.read(1), "new")
+			expect.Equal(t, "the writer's view", l.read(0), "new")
+		})
+	}
+}
+
+// What is made of a value whose end is pending ends again when that has reached Redis, by all of its levels.
+func TestWhatIsMadeOfWhatIsPendingEndsAgainAfterIt(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(t *testing.T, l *layers) (end func(context.Context) error){
+		"Invalidate": func(_ *testing.T, l *layers) func(context.Context) error {
+			return func(ctx context.Context) error { return l.f.guards[0].Invalidate(ctx, l.key(2), l.key(1), l.key(0)) }
+		},
+		"Done": func(t *testing.T, l *layers) func(context.Context) error {
+			in, err := l.f.guards[0].Intend(t.Context(), Changes{Keys: []string{l.key(0), l.key(1), l.key(2)}})
+			expect.Equal(t, "error", err, nil)
+			return in.Done
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLayers(t, true, 0, "product", "view", "page")
+			expect.Equal(t, "the page", l.read(1), "old")
+			l.f.stored()
+			end := begin(t, l)
+			l.write("new")
+			refused := l.proxy.On(ofScripts, redistest.ReplyError("ERR not now"))
+			expect.Equal(t, "the call has failed", end(context.Background()) != nil, true)
+			expect.Equal(t, "the page meanwhile", l.read(1), "old")
+			l.f.stored()
+			refused.Remove()
+			redistest.Await(t, "nothing is pending", func() bool { return l.f.guards[0].Stats().Pending == 0 })
+			expect.Equal(t, "the page", l.read(1), "new")
+			expect.Equal(t, "the writer's page", l.read(0), "new")
+		})
+	}
+}
