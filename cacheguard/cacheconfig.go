@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,7 +116,7 @@ type CacheConfig[K comparable, V any] struct {
 	// them alone take none. Tags end before and after, if the call names several things, as nobody knows what has them.
 	//
 	// A Guard also learns it when a loader calls Get or GetMany of another Cache with the context that it got, and logs once what no MadeOf names
-	// (Stats.UndeclaredSources): instances that only write load nothing, and learn nothing. Values that are made of others of the same
+	// (Stats.Undeclared): instances that only write load nothing, and learn nothing. Values that are made of others of the same
 	// Cache, or in a circle, end together. A Cache cannot be made of itself, also not by way of others. Default: none.
 	MadeOf []string
 
@@ -178,6 +179,9 @@ func (c *CacheConfig[K, V]) check() error {
 		case err == nil:
 			p.Add("Errors", "the error of %q is nil", name)
 		}
+	}
+	if slices.Contains(c.MadeOf, "") {
+		p.Add("MadeOf", "a name is empty")
 	}
 	p.Duration("TTL", c.TTL)
 	p.Duration("StaleFor", c.StaleFor)
@@ -246,14 +250,13 @@ func (c *CacheConfig[K, V]) kind(g *Guard) (*kind, error) {
 	if k.maxLoads > 0 {
 		k.loadSlots = slots.New(k.maxLoads)
 	}
-	k, isNew, field, problem := g.kinds.register(k)
-	if field == "" {
-		if self := g.kinds.made.declare(c.Name, c.MadeOf); self != "" {
-			field, problem = "MadeOf", "values of "+self+" are made of its own"
-		}
+	p := config.Problems{Of: "CacheConfig"}
+	if source := g.kinds.made.declare(c.Name, c.MadeOf); source != "" {
+		p.Add("MadeOf", "%q: values of %q are made of its own", c.Name, source)
+		return nil, p.Err()
 	}
+	k, isNew, field, problem := g.kinds.register(k)
 	if field != "" {
-		p := config.Problems{Of: "CacheConfig"}
 		p.Add(field, "%q: %s", c.Name, problem)
 		return nil, p.Err()
 	}

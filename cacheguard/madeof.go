@@ -3,8 +3,8 @@ package cacheguard
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -54,8 +54,9 @@ func (m *made) noteLocked(kind, source string, declared bool) {
 	m.of[kind][source] = declared || m.of[kind][source]
 	l := &write.Levels{Of: make(map[string]int)}
 	for of, sources := range m.of {
-		for name := range maps.All(sources) {
-			l.Top = max(l.Top, m.levelLocked(of, l.Of), m.levelLocked(name, l.Of))
+		l.Top = max(l.Top, m.levelLocked(of, l.Of))
+		for name := range sources {
+			m.levelLocked(name, l.Of)
 		}
 	}
 	if l.Top > 0 {
@@ -94,10 +95,11 @@ func (m *made) levelLocked(kind string, known map[string]int) int {
 	return level
 }
 
-// undeclared are the names of Caches, each with those of others that its values are made of, and that CacheConfig.MadeOf does not name.
-func (m *made) undeclared() (all []string) {
+// undeclared is Stats.Undeclared.
+func (m *made) undeclared() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	var all []string
 	for kind, sources := range m.of {
 		for source, declared := range sources {
 			if !declared && kind != "" && source != "" {
@@ -106,7 +108,7 @@ func (m *made) undeclared() (all []string) {
 		}
 	}
 	slices.Sort(all)
-	return all
+	return strings.Join(all, ", ")
 }
 
 // isMadeOf notes that a load asks for a key of the kind.

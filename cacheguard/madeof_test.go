@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -179,5 +180,42 @@ func TestWhatIsMadeOfWhatIsPendingEndsAgainAfterIt(t *testing.T) {
 			expect.Equal(t, "the page", l.read(1), "new")
 			expect.Equal(t, "the writer's page", l.read(0), "new")
 		})
+	}
+}
+
+func TestLevelsOfWhatIsMadeOfOthers(t *testing.T) {
+	t.Parallel()
+	var m made
+	expect.Equal(t, "nothing is known", m.levels.Load(), nil)
+	expect.Equal(t, "itself", m.declare("a", []string{"a"}), "a")
+	expect.Equal(t, "refused", m.declare("view", []string{"product", "price"}), "")
+	expect.Equal(t, "refused", m.declare("page", []string{"view"}), "")
+	expect.Equal(t, "by way of others", m.declare("product", []string{"page"}), "page")
+	expect.Equal(t, "levels", fmt.Sprint(*m.levels.Load()), "{map[page:2 price:0 product:0 view:1] 2}")
+	expect.Equal(t, "undeclared, though declared", m.learn("page", "view"), false)
+	expect.Equal(t, "undeclared", m.learn("price", "currency"), true)
+	expect.Equal(t, "a circle", m.learn("product", "view"), true)
+	expect.Equal(t, "levels", fmt.Sprint(*m.levels.Load()), "{map[currency:0 page:3 price:1 product:2 view:2] 3}")
+	expect.Equal(t, "undeclared", m.undeclared(), "price of currency, product of view")
+}
+
+func TestAGuardSaysWhatNoMadeOfNames(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	f := newFleet(t, standalone(t), 1, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	g := f.guards[0]
+	product := must(NewCache(g, CacheConfig[int, string]{Name: "product", Load: func(context.Context, int) (string, error) { return "v", nil }}))
+	view := must(NewCache(g, CacheConfig[int, string]{Name: "view", Load: func(ctx context.Context, k int) (string, error) { return product.Get(ctx, k) }}))
+	for k := range 3 {
+		_, err := view.Get(t.Context(), k)
+		expect.Equal(t, "error", err, nil)
+	}
+	expect.Equal(t, "Stats", g.Stats().Undeclared, "view of product")
+	expect.Equal(t, "lines", strings.Count(log.String(), "cache=view made_of=product"), 1)
+	must(NewCache(g, CacheConfig[int, string]{Name: "view", MadeOf: []string{"product"}, Load: view.cfg.Load}))
+	expect.Equal(t, "Stats", g.Stats().Undeclared, "")
+	for _, of := range []string{"", "product", "view"} {
+		_, err := NewCache(g, CacheConfig[int, string]{Name: "product", MadeOf: []string{of}, Load: product.cfg.Load})
+		expect.Equal(t, "refused: "+of, err != nil && strings.Contains(err.Error(), "CacheConfig.MadeOf: "), true)
 	}
 }
