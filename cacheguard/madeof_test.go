@@ -2,12 +2,14 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -24,10 +26,11 @@ type layers struct {
 	ids    []int                    // of each layer, on nodes of their own
 	db     atomic.Pointer[string]
 	proxy  *redistest.Proxy
+	slow   func(ctx context.Context) // each load of the first layer, after it has read; nil: it is quick
 }
 
-// newLayers has the writer's way to the node of one layer lead through a proxy.
-func newLayers(t *testing.T, declared bool, held int, names ...string) *layers {
+// newLayers has the writer's way to the node of the first layer lead through a proxy.
+func newLayers(t *testing.T, declared bool, cfg Config, names ...string) *layers {
 	t.Helper()
 	l := &layers{t: t, names: names}
 	l.write("old")
@@ -42,7 +45,7 @@ func newLayers(t *testing.T, declared bool, held int, names ...string) *layers {
 		}
 	})
 	rdb := cluster.Client(t)
-	l.f = newFleetOn(t, rdb, Config{}, writer, rdb)
+	l.f = newFleetOn(t, rdb, cfg, writer, rdb)
 	for i, name := range names {
 		l.ids = append(l.ids, 0)
 		for l.node(i) != cluster.Addrs()[i%3] {
@@ -55,7 +58,11 @@ func newLayers(t *testing.T, declared bool, held int, names ...string) *layers {
 			}
 			cfg.Load = func(ctx context.Context, _ int) (string, error) {
 				if i == 0 {
-					return *l.db.Load(), nil
+					v := *l.db.Load()
+					if l.slow != nil {
+						l.slow(ctx)
+					}
+					return v, nil
 				}
 				below, err := l.caches[who][i-1].Get(ctx, l.ids[i-1])
 				return below + "'", err
@@ -63,7 +70,7 @@ func newLayers(t *testing.T, declared bool, held int, names ...string) *layers {
 			l.caches[who] = append(l.caches[who], must(NewCache(g, cfg)))
 		}
 	}
-	node := l.node(held)
+	node := l.node(0)
 	l.proxy = redistest.StartProxy(t, node)
 	through.Store(&node)
 	return l
@@ -128,7 +135,7 @@ func TestWhatIsMadeOfWhatACallEndsEndsWhenThatHasEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLayers(t, !c.learned, 0, "product", "view")
+			l := newLayers(t, !c.learned, Config{}, "product", "view")
 			if c.learned {
 				l.read(0)
 			}
@@ -166,7 +173,7 @@ func TestWhatIsMadeOfWhatIsPendingEndsAgainAfterIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLayers(t, true, 0, "product", "view", "page")
+			l := newLayers(t, true, Config{}, "product", "view", "page")
 			expect.Equal(t, "the page", l.read(1), "old")
 			l.f.stored()
 			end := begin(t, l)
@@ -179,6 +186,57 @@ func TestWhatIsMadeOfWhatIsPendingEndsAgainAfterIt(t *testing.T) {
 			redistest.Await(t, "nothing is pending", func() bool { return l.f.guards[0].Stats().Pending == 0 })
 			expect.Equal(t, "the page", l.read(1), "new")
 			expect.Equal(t, "the writer's page", l.read(0), "new")
+		})
+	}
+}
+
+// An update has no stages: as long as its end is held, nobody stores what a load has read before the commit, and no call that began after that gets it.
+func TestWhatIsMadeOfWhatIsUpdatedIsMadeOfNothingOld(t *testing.T) {
+	t.Parallel()
+	for name, update := range map[string]func(ctx context.Context, l *layers, write func(context.Context) error) error{
+		"Update, with Also": func(ctx context.Context, l *layers, write func(context.Context) error) error {
+			return l.f.guards[0].Update(ctx, l.key(0), func(ctx context.Context) error {
+				return errors.Join(Also(ctx, Changes{Keys: []string{l.key(1)}}), write(ctx))
+			})
+		},
+		"UpdateMany": func(ctx context.Context, l *layers, write func(context.Context) error) error {
+			return l.f.guards[0].UpdateMany(ctx, []string{l.key(0), l.key(1)}, write)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLayers(t, true, Config{WaitTimeout: time.Millisecond}, "product", "view")
+			announced, committed, reading, release := make(chan struct{}), make(chan *redistest.Rule, 1), make(chan struct{}, 10), make(chan struct{})
+			l.slow = func(context.Context) { reading <- struct{}{}; <-release }
+			returned := make(chan error, 1)
+			go func() { // owner: the test; joined below
+				returned <- update(context.Background(), l, func(context.Context) error {
+					close(announced)
+					<-reading
+					l.write("new")
+					committed <- l.holds()
+					return nil
+				})
+			}()
+			<-announced
+			read := make(chan string, 2)
+			get := func(i int) { // owner: the test; joined below
+				v, _ := l.caches[1][i].Get(context.Background(), l.ids[i])
+				read <- strings.TrimRight(v, "'")
+			}
+			go get(0)
+			hold := <-committed
+			<-hold.Hit()
+			redistest.Later() // what is sent beside it has arrived
+			go get(1)
+			redistest.Await(t, "both wait for the product, and one for the view", func() bool { return l.f.guards[1].Stats().Waiting == 3 })
+			close(release)
+			expect.Equal(t, "the product that was read before", <-read, "old")
+			expect.Equal(t, "the view", <-read, "new")
+			l.f.stored()
+			hold.Remove()
+			expect.Equal(t, "the call's error", <-returned, nil)
+			expect.Equal(t, "the view", l.read(1), "new")
 		})
 	}
 }

@@ -23,12 +23,12 @@ type Replacement interface {
 	Report(ctx context.Context, status string, err error) // hears what came of it
 }
 
-// Invalidate removes keys, and ends the epochs of names, and the caller what ends later. Keys that can be replaced are.
-func (w *Writes) Invalidate(ctx context.Context, named, names []string, later ...target) error {
+// Invalidate removes keys, and ends the epochs of names. Keys that can be replaced are.
+func (w *Writes) Invalidate(ctx context.Context, named, names []string) error {
 	by := w.Owner.Replacing(ctx, named)
 	defer w.Owner.Ended(names)
 	if len(by) == 0 {
-		return w.tell(ctx, requests(w.targets(named, names), ""), sort.invalidate, later...)
+		return w.tell(ctx, requests(w.targets(named, names), ""), sort.invalidate)
 	}
 	rest, hot := w.targets(named, names), []target(nil)
 	rest = slices.DeleteFunc(rest, func(t target) bool {
@@ -42,8 +42,8 @@ func (w *Writes) Invalidate(ctx context.Context, named, names []string, later ..
 	defer c.Stop()
 	var telling sync.WaitGroup
 	var failed error
-	telling.Go(func() { failed = w.tell(ctx, requests(rest, ""), sort.invalidate, append(hot, later...)...) }) // joined below
-	_ = c.place(ctx, hot, false)                                                                               // what it stands on is replaced, the rest removed
+	telling.Go(func() { failed = w.tell(ctx, requests(rest, ""), sort.invalidate, hot...) }) // joined below
+	_ = c.place(ctx, hot, false)                                                             // what it stands on is replaced, the rest removed
 	c.mu.Lock()
 	c.called = true // if it is lost, it does not stand again
 	c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *Change) finish(ctx context.Context, on []target, by map[string]Replacem
 		replacing.Go(func() { failed[i] = c.replace(ctx, t, by[t.name], again) }) // stop: its context, or LoadTimeout; joined below
 	}
 	replacing.Wait()
-	if len(placed) > 0 && len(again) > 0 {
+	if len(placed) > 0 && len(again) > 0 || len(before) > 0 {
 		failed = append(failed, c.of.tell(ctx, requests(again, ""), sort.invalidate))
 	}
 	return errs.Join(failed...)

@@ -64,12 +64,3 @@ func (l *Levels) stages(all []request) (stages []stage) {
 	}
 	return stages
 }
-
-// above are the targets that may have values which are made of values of the others.
-func (l *Levels) above(all, others []target) []target {
-	least := l.Top
-	for _, t := range others {
-		least = min(least, l.from(t))
-	}
-	return slices.DeleteFunc(all, func(t target) bool { return l.to(t) <= least })
-}

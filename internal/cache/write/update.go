@@ -114,26 +114,13 @@ func (u *Update) finish(ctx context.Context, err error, end func() (all []reques
 	}
 	all, unlocked := end()
 	if u.began {
-		after := u.above()
-		u.of.enqueue(all, after)
-		err = errs.Join(err, failed(all), u.of.tell(ctx, requests(after, ""), sort.invalidate))
+		u.of.enqueue(all, nil) // until an end has reached Redis, or is over, nobody stores: nothing is made of an old value
+		err = errs.Join(err, failed(all))
 	}
 	if unlocked != nil {
 		err = errs.Join(err, unlocked)
 	}
 	return err
-}
-
-// above is what ends once more, as it may be made of values of the keys: others of them, and what Also has named, which has ended before them.
-func (u *Update) above() []target {
-	levels, all := u.of.Owner.Levels(), slices.Clone(u.on)
-	if c := u.Named(); c != nil {
-		all = append(all, c.named()...)
-	}
-	if levels == nil || len(all) < 2 {
-		return nil
-	}
-	return levels.above(all, u.on)
 }
 
 // announced calls write, and has the announcement renewed meanwhile, but no longer than UpdateTimeout: a write that
@@ -269,8 +256,11 @@ func (u *Update) refused(ctx context.Context, err error) error {
 // unlocked calls write without the lock, and then invalidates, even if write fails or panics.
 func (u *Update) unlocked(ctx context.Context) (err error) {
 	defer func() {
-		after := u.above()
-		err = errs.Join(err, u.of.Invalidate(ctx, u.keys, nil, after...), u.of.tell(ctx, requests(after, ""), sort.invalidate))
+		var also []target // has ended, but what the keys still have may have been read for it
+		if c := u.Named(); c != nil {
+			also = c.named()
+		}
+		err = errs.Join(err, u.of.Invalidate(ctx, append(keysOf(also), u.keys...), namesOf(also)))
 	}()
 	return u.callWrite(ctx)
 }
