@@ -54,12 +54,13 @@ type guardState struct {
 	Oldest     float64           `json:"oldest_intent"`    // for how long the oldest has stood
 	Warming    int               `json:"warming"`          // calls of Warm under way
 	Refreshes  uint64            `json:"failed_refreshes"`
-	Altered    uint64            `json:"altered"`          // values
-	Tags       []string          `json:"tags"`             // the kinds that loads have had; null: not known
-	Keys       []string          `json:"keys"`             // the same, of keys of no Cache
-	NoTags     map[string]uint64 `json:"unknown_tags"`     // kinds that no load has had: how often they were invalidated
-	NoKeys     map[string]uint64 `json:"unknown_keys"`     // the same, and no Cache has
-	Shadow     *shadowState      `json:"shadow,omitempty"` // nil: no Get has asked for one
+	Altered    uint64            `json:"altered"`              // values
+	Tags       []string          `json:"tags"`                 // the kinds that loads have had; null: not known
+	Keys       []string          `json:"keys"`                 // the same, of keys of no Cache
+	NoTags     map[string]uint64 `json:"unknown_tags"`         // kinds that no load has had: how often they were invalidated
+	NoKeys     map[string]uint64 `json:"unknown_keys"`         // the same, and no Cache has
+	Undeclared string            `json:"undeclared,omitempty"` // what the values of Caches are made of, and no MadeOf says
+	Shadow     *shadowState      `json:"shadow,omitempty"`     // nil: no Get has asked for one
 	Local      int               `json:"local_entries"`
 	LocalBytes uint64            `json:"local_bytes"`
 	Evictions  uint64            `json:"local_evictions"`

@@ -45,6 +45,7 @@ func (p *policy) isNamed() bool { return p.kind.name != "" }
 
 // kind is what the Caches of one name on a Guard have in common. The one without a name is of the entries of no Cache.
 type kind struct {
+	guard     *Guard
 	name      string
 	of        reflect.Type // Cache[K, V]
 	version   int
@@ -58,11 +59,13 @@ type kind struct {
 	fidelity  fidelity.Sampler
 	cost      guess.Cost                          // of loads
 	lately    atomic.Pointer[lately.Keys[recent]] // that are to be replaced; nil: none
+	sources   sync.Map                            // the *kinds that its values are known to be made of
 }
 
 // kinds are the kinds of a Guard, by name.
 type kinds struct {
 	ordinary kind // without a name
+	made     made
 
 	mu    sync.Mutex
 	named map[string]*kind

@@ -35,6 +35,8 @@ type Stats struct {
 
 	UnknownTags, UnknownKeys uint64 // invalidated, so far, and of a kind that no load of this Guard has had, and no Cache has; through a feed: of none of its Guards
 
+	Undeclared string // of which Caches the values are made of values of others, though no CacheConfig.MadeOf says so: "view of product, page of view"
+
 	Breakers     int  // circuit breakers: one, or those of the parts of a cluster; a disabled Guard has none
 	BreakersOpen int  // how many are open: Redis, or that part of it, is not asked
 	SlowParts    int  // parts of the keyspace that are neither, and in which Redis takes longer than the loads that it saves
@@ -66,7 +68,7 @@ func (g *Guard) Stats() Stats {
 		Bypassed: g.off.Bypassed(), Subscribed: g.inbox.Up() && !g.local.Deaf(),
 		FailedRefreshes: g.journal.Times(report.Unrefreshed), Altered: g.journal.Times(report.Altered) + g.journal.Times(report.AlteredAgain),
 		UnknownTags: g.journal.Tags.Count(), UnknownKeys: g.journal.Keys.Count(),
-		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
+		Undeclared: g.kinds.made.undeclared(), BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	s.PendingFor, s.RefusedMessagesFor = g.journal.PendingFor()
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })

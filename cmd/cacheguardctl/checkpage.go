@@ -49,7 +49,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			}
 		}
 	}
-	return slices.Concat(all, mistyped(guards), busiest(rates))
+	return slices.Concat(all, mistyped(guards), undeclared(guards), busiest(rates))
 }
 
 // findings says what one Guard's page shows.

@@ -13,10 +13,11 @@ import (
 func TestCheckNamesWhatIsInvalidatedAndNoInstanceHas(t *testing.T) {
 	t.Parallel()
 	first := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-1","tags":["category"],"keys":["price"],
-		"unknown_tags":{"categroy":2,"list":1},"unknown_keys":{"prodcut":3,"product":1},"caches":[{"name":""}]}]}`)
+		"undeclared":"view of product","unknown_tags":{"categroy":2,"list":1},"unknown_keys":{"prodcut":3,"product":1},"caches":[{"name":""}]}]}`)
 	second := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-2","tags":["list"],"keys":[],"unknown_keys":{"price":1},"caches":[{"name":"product"}]}]}`)
 	r := ctl(t, at(shared), "--prefix", "shop", "check", "--page", first+","+second)
-	r.want(t, done, `tags like "categroy" were invalidated (2), and no load of these instances has had one`, `keys like "prodcut" were invalidated (3)`)
+	r.want(t, done, `tags like "categroy" were invalidated (2), and no load of these instances has had one`, `keys like "prodcut" were invalidated (3)`,
+		"CacheConfig.MadeOf does not say so: view of product")
 	expect.Equal(t, "findings", strings.Count(r.out, "were invalidated"), 2)
 }
 

@@ -118,6 +118,7 @@ type pagedGuard struct {
 	Warming                   int
 	Refreshes                 uint64 `json:"failed_refreshes"`
 	Altered                   uint64
+	Undeclared                string
 	Tags, Keys                []string          // the kinds that loads have had; nil: it does not say
 	NoTags                    map[string]uint64 `json:"unknown_tags"`
 	NoKeys                    map[string]uint64 `json:"unknown_keys"`
