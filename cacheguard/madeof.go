@@ -125,6 +125,6 @@ func (l *loading) isMadeOf(g *Guard, source *kind) {
 	if _, known := l.kind.sources.LoadOrStore(source, nil); !known && g.kinds.made.learn(l.kind.name, source.name) && l.kind.name != "" && source.name != "" {
 		g.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn,
 			"cacheguard: values of a Cache are made of values of another: name it in CacheConfig.MadeOf, so that instances which only write know it",
-			slog.String("cache", l.kind.name), slog.String("made_of", source.name))
+			slog.String("kind", l.kind.name), slog.String("made_of", source.name))
 	}
 }

@@ -269,7 +269,7 @@ func TestAGuardSaysWhatNoMadeOfNames(t *testing.T) {
 		expect.Equal(t, "error", err, nil)
 	}
 	expect.Equal(t, "Stats", g.Stats().Undeclared, "view of product")
-	expect.Equal(t, "lines", strings.Count(log.String(), "cache=view made_of=product"), 1)
+	expect.Equal(t, "lines", strings.Count(log.String(), "kind=view made_of=product"), 1)
 	must(NewCache(g, CacheConfig[int, string]{Name: "view", MadeOf: []string{"product"}, Load: view.cfg.Load}))
 	expect.Equal(t, "Stats", g.Stats().Undeclared, "")
 	for _, of := range []string{"", "product", "view"} {
