@@ -3,6 +3,8 @@ package write
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,11 +29,13 @@ type pending struct {
 	last     uint64
 	resolved map[target]uint64 // the moments when epochs were resolved, after lost
 	lost     uint64            // up to this moment, any may have been
+	afters   int               // of all replays
 }
 
 type replay struct {
-	since uint64 // when it failed last, as a number that grows
-	told  string // the same for all its replays: local tiers would miss a number that they never get
+	since uint64              // when it failed last, as a number that grows
+	told  string              // the same for all its replays: local tiers would miss a number that they never get
+	after map[target]struct{} // end once more then: others may have made them of it meanwhile
 }
 
 // Pending is how many invalidations of keys and names are pending.
@@ -79,9 +83,9 @@ func (p *pending) hadSince(t target, since uint64) bool {
 	return pending || since < p.lost || p.resolved[t] > since
 }
 
-// enqueue has what failed sent again, as long as there is room. Only tasks may call it.
-func (w *Writes) enqueue(all []request) {
-	for _, part := range w.addPending(all) {
+// enqueue has what failed sent again, and then what is to end after it, as long as there is room. Only tasks may call it.
+func (w *Writes) enqueue(all []request, after []target) {
+	for _, part := range w.addPending(all, after) {
 		w.Life.Go(func() { // owner: the Guard; stop: the end of the Guard, when it tries once more; joined by Close
 			w.Life.Until(firstReplayPause, maxReplayPause, func() bool { return w.replayed(part) })
 		})
@@ -89,7 +93,7 @@ func (w *Writes) enqueue(all []request) {
 }
 
 // addPending returns the parts whose replays are to be started.
-func (w *Writes) addPending(all []request) (start []int) {
+func (w *Writes) addPending(all []request, after []target) (start []int) {
 	p, first := &w.pending, ""
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,10 +106,7 @@ func (w *Writes) addPending(all []request) (start []int) {
 		if first == "" {
 			first = cmp.Or(r.shown(r.target), "everything")
 		}
-		t := r.target
-		if !t.isEpoch() {
-			t.sort = keys{w} // nothing announces a replay
-		}
+		t := w.plain(r.target)
 		k, again := p.parts[t.part][t]
 		if !again && p.count(t).Load() >= mostPending {
 			continue
@@ -115,6 +116,7 @@ func (w *Writes) addPending(all []request) (start []int) {
 			p.count(t).Add(1)
 		}
 		k.since = p.last
+		w.addAfterLocked(&k, after)
 		if p.parts[t.part] == nil {
 			p.parts[t.part] = make(map[target]replay)
 			start = append(start, t.part)
@@ -125,6 +127,28 @@ func (w *Writes) addPending(all []request) (start []int) {
 		w.pendingChangedLocked(first)
 	}
 	return start
+}
+
+// plain is the target without an announcement, which a replay does not have.
+func (w *Writes) plain(t target) target {
+	if !t.isEpoch() {
+		t.sort = keys{w}
+	}
+	return t
+}
+
+func (w *Writes) addAfterLocked(k *replay, after []target) {
+	for _, t := range after {
+		if t = w.plain(t); w.afters >= mostPending {
+			return
+		}
+		if k.after == nil {
+			k.after = make(map[target]struct{})
+		}
+		before := len(k.after)
+		k.after[t] = struct{}{}
+		w.afters += len(k.after) - before
+	}
 }
 
 // count is how many of the target's sort there are.
@@ -147,7 +171,10 @@ func (w *Writes) replayed(part int) bool {
 		if len(batch) == 0 {
 			return true
 		}
-		w.askPart(context.Background(), "invalidate", batch, sort.invalidate)
+		_ = w.askPart(context.Background(), "invalidate", batch, sort.invalidate) // each has its error
+		if after := w.after(batch); len(after) > 0 {
+			_ = w.tell(context.Background(), requests(after, ""), sort.invalidate) // what fails is pending
+		}
 		w.resolve(batch, upTo)
 		if failed(batch) != nil {
 			return false
@@ -172,15 +199,29 @@ func (w *Writes) pendingBatch(part int) (batch []request, upTo uint64) {
 	return batch, p.last
 }
 
+// after is what is to end after what was invalidated.
+func (p *pending) after(batch []request) (after []target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range batch {
+		if r.err == nil {
+			after = slices.AppendSeq(after, maps.Keys(p.parts[r.part][r.target].after))
+		}
+	}
+	return after
+}
+
 // resolve removes what was invalidated, unless it has failed again since.
 func (w *Writes) resolve(batch []request, upTo uint64) {
 	p := &w.pending
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range batch {
-		if k := p.parts[r.part][r.target]; r.err != nil || k.since > upTo {
+		k := p.parts[r.part][r.target]
+		if r.err != nil || k.since > upTo {
 			continue
 		}
+		p.afters -= len(k.after)
 		delete(p.parts[r.part], r.target)
 		if r.isEpoch() { // before the count says that none is pending
 			p.noteResolvedLocked(r.target)
