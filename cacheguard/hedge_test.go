@@ -326,6 +326,16 @@ func TestSlowMessagesCostAWaiterNoLoad(t *testing.T) {
 		proxy.DelaySubscribers(lag)
 		f.wakesAWaiter()
 	})
+	t.Run("SUBSCRIBE", func(t *testing.T) {
+		t.Parallel()
+		proxy := redistest.StartProxy(t, shared.Addr())
+		rule := proxy.On(redistest.Command("subscribe"), redistest.Hold)
+		defer rule.Remove()
+		f := newFleetOn(t, shared.Client(t), cfg, shared.Client(t), proxy.Client(t))
+		f.deaf = true // as long as that takes
+		f.wakesAWaiter()
+		<-rule.Hit()
+	})
 	t.Run("PUBLISH", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.StartServerless(t) // there, processes publish, and not scripts
@@ -336,6 +346,25 @@ func TestSlowMessagesCostAWaiterNoLoad(t *testing.T) {
 		f.wakesAWaiter()
 		<-rule.Hit()
 	})
+}
+
+// Neither a message nor the reply to the question where it is has come.
+func TestGetThatWaitsForAnotherInstanceLoadsBesideARedisThatHasBecomeSlow(t *testing.T) {
+	t.Parallel()
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon, LeaseTTL: time.Hour, WaitTimeout: time.Hour})
+	f.listening()
+	mustGet(t, f.guards[0], "other", returns("v")) // it knows what loads take
+	db := newSource("stored")
+	first := async(f.guards[1], "k", db.load)
+	<-db.begun
+	waits := async(f.guards[0], "k", returns("loaded"))
+	f.awaitRegistered("k", 1)
+	rule := proxy.On(scriptOf("acquire"), redistest.Hold)
+	defer rule.Remove()
+	want(t, waits, "loaded")
+	expect.Equal(t, "hedged", f.guards[0].Stats().Hedged, 1)
+	close(db.release)
+	want(t, first, "stored")
 }
 
 func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {
