@@ -219,10 +219,10 @@ func TestWhatIsMadeOfWhatIsUpdatedIsMadeOfNothingOld(t *testing.T) {
 				})
 			}()
 			<-announced
-			read := make(chan string, 2)
+			read := [2]chan string{make(chan string, 1), make(chan string, 1)}
 			get := func(i int) { // owner: the test; joined below
-				v, _ := l.caches[1][i].Get(context.Background(), l.ids[i])
-				read <- strings.TrimRight(v, "'")
+				v, _ := l.caches[1][i].Get(context.Background(), l.ids[i]) // its value tells
+				read[i] <- strings.TrimRight(v, "'")
 			}
 			go get(0)
 			hold := <-committed
@@ -231,8 +231,8 @@ func TestWhatIsMadeOfWhatIsUpdatedIsMadeOfNothingOld(t *testing.T) {
 			go get(1)
 			redistest.Await(t, "both wait for the product, and one for the view", func() bool { return l.f.guards[1].Stats().Waiting == 3 })
 			close(release)
-			expect.Equal(t, "the product that was read before", <-read, "old")
-			expect.Equal(t, "the view", <-read, "new")
+			expect.Equal(t, "the product that was read before", <-read[0], "old")
+			expect.Equal(t, "the view", <-read[1], "new")
 			l.f.stored()
 			hold.Remove()
 			expect.Equal(t, "the call's error", <-returned, nil)
