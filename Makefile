@@ -29,7 +29,7 @@ LEAN := '-gcflags=all=-l -dwarf=false' -gcflags=std=
 # SQLite, translated from C, is five times slower with the race detector, which has nothing to find in it.
 UNRACED := '-gcflags=modernc.org/...=-race=false -l -dwarf=false'
 FLAGS = GOGC=400 GOFLAGS="$$GOFLAGS $(RACE) $(LEAN) $(if $(RACE),$(UNRACED)) -ldflags=-w -tags=$(TAGS)"
-TEST_ARGS = -exec='env -u GOGC' -shuffle=on -vet=off -parallel=$(if $(RACE),6,24) -timeout=10m
+TEST_ARGS = -exec='env GOGC=400 GOMEMLIMIT=700MiB' -shuffle=on -vet=off -parallel=$(if $(RACE),6,24) -timeout=10m
 # test PACKAGES [ARGS] runs the tests of the packages, and says on a screen what came of it.
 test = @mkdir -p .tools; export $(FLAGS); \
 	echo "Compiling $(words $(1)) test programs and their dependencies. An empty build cache takes minutes; then it is a minute."; \

@@ -48,10 +48,11 @@ type guardState struct {
 	Replaced    uint64 `json:"replaced"`    // keys whose new value was put in place of the old one
 	NotReplaced uint64 `json:"notReplaced"` // that were removed, although their Cache replaces
 
-	Pending    int               `json:"pending"`
-	Intents    int               `json:"intents"`       // of this process's transactions that are not done
-	Oldest     float64           `json:"oldest_intent"` // for how long the oldest has stood
-	Warming    int               `json:"warming"`       // calls of Warm under way
+	Pending    int               `json:"pending"`          // invalidations
+	Untold     int               `json:"refused_messages"` // about others, to local tiers
+	Intents    int               `json:"intents"`          // of this process's transactions that are not done
+	Oldest     float64           `json:"oldest_intent"`    // for how long the oldest has stood
+	Warming    int               `json:"warming"`          // calls of Warm under way
 	Refreshes  uint64            `json:"failed_refreshes"`
 	Altered    uint64            `json:"altered"`              // values
 	Tags       []string          `json:"tags"`                 // the kinds that loads have had; null: not known

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -82,7 +83,7 @@ func TestNoLateReplyKeepsAnOldValueBeyondAnInvalidation(t *testing.T) {
 					case "hello", "client", "subscribe", "ping":
 						return false
 					}
-					return seen.Add(1) == int64(nth)+1
+					return seen.Add(1) > int64(nth) // a script that the server does not know is passed over
 				}, redistest.HoldReply).Times(1)
 				cfg := cacheguard.Config{RedisTimeout: 4 * time.Second}
 				reader, writer := g.guard(proxy.Client(t), cfg), g.guard(client(t), cfg)
@@ -155,7 +156,7 @@ func TestTheInstanceThatInvalidatesAllServesNothingOldFromItsTier(t *testing.T) 
 				}
 				all.Wait()
 			}
-			for range 3 {
+			for range expect.Samples(1, 3) {
 				if _, err := other.GetMany(context.Background(), ids); err != nil { // so that Redis has them all
 					t.Fatal(err)
 				}
@@ -218,7 +219,6 @@ func TestAnInvalidationThatIsSentAgainWhileAGetReadsIsHeeded(t *testing.T) {
 				refused := 0
 				beside(4, func() {
 					g.read(func() (int64, error) { return cache.Get(context.Background(), rand.N(5)) })
-					<-time.After(rand.N(time.Millisecond)) // hits of a tier would take a processor
 				}, func() {
 					for range 5 {
 						for id := range 5 {

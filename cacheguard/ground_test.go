@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	mathrand "math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -106,7 +107,7 @@ func (g *ground) over() {
 	}
 }
 
-// beside runs f n times at once, again and again until done returns.
+// beside runs f n times at once, again and again until done returns. Between two runs the processors are for others.
 func beside(n int, f func(), done func()) {
 	var all sync.WaitGroup
 	stop := make(chan struct{})
@@ -118,6 +119,7 @@ func beside(n int, f func(), done func()) {
 					return
 				default:
 					f()
+					<-time.After(mathrand.N(time.Millisecond))
 				}
 			}
 		})

@@ -28,17 +28,18 @@ func as(rdb *redis.Client) *redis.Client { return rdb }
 
 func withoutPublish(rdb *redis.Client) *redis.Client { return redistest.WithoutPublish(rdb) }
 
-// oldest invalidates the key, and gets it for a while, at the reader whose tier has the old value. It returns how long after Invalidate had
-// returned the last Get began that got the old value.
+// oldest invalidates the key, and gets it for a while, at the reader whose tier has the old value, until that is older than lag. It returns how
+// long after Invalidate had returned the last Get began that got the old value.
 func (f *fleet) oldest(key string, lag time.Duration) (age time.Duration) {
 	f.t.Helper()
 	mustInvalidate(f.t, f.guards[1], key)
 	returned := time.Now()
-	for since := time.Duration(0); since < 4*lag; {
+	for since := time.Duration(0); since < 4*lag && age <= lag; {
 		since = time.Since(returned)
 		if mustGet(f.t, f.guards[0], key, returns("new")) == "old" {
 			age = since
 		}
+		pause(time.Millisecond)
 	}
 	return age
 }

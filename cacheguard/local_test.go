@@ -220,6 +220,7 @@ func TestOneReadsItsOwnWritesThroughTheTier(t *testing.T) {
 						return
 					default:
 						mustGet(t, g, "k", load)
+						pause(time.Millisecond) // hits of a tier would take the processors
 					}
 				}
 			})

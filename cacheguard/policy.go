@@ -119,12 +119,12 @@ func (ks *kinds) all() []*kind {
 	return slices.SortedFunc(slices.Values(all), func(a, b *kind) int { return strings.Compare(a.name, b.name) })
 }
 
-// logAttrs returns the attributes of an entry in a log record, beside its key.
+// logAttrs returns the attributes of an entry in a log record, beside its key; cache is the Prefix already.
 func (p *policy) logAttrs(args ...any) []any {
 	if !p.isNamed() {
 		return args
 	}
-	return append([]any{slog.String("cache", p.kind.name)}, args...)
+	return append([]any{slog.String("kind", p.kind.name)}, args...)
 }
 
 // maxVersion bounds CacheConfig.Version: it is a count, and a larger number is probably a date or a hash.

@@ -189,7 +189,7 @@ func theScriptsKeepVersionsApart(t *testing.T, of sides, bad trouble) {
 	own, other := protocol.VersionSlot(2), protocol.VersionSlot(1)
 	every := 1
 	if of.intrude {
-		every = 29 // all of them take a minute
+		every = sparsely(29) // all of them take a minute
 	}
 	some(every, of.steps(), func(n int, order []int) {
 		s := &sideStage{sides: of}

@@ -99,8 +99,8 @@ func withFewRights(t *testing.T) arena {
 }
 
 func onCluster(t *testing.T) arena {
-	cluster := redistest.StartCluster(t, 0)
-	return arena{client: func(tb testing.TB) client { return cluster.Client(tb) }}
+	shared := sharedCluster(t)
+	return arena{client: func(tb testing.TB) client { return shared.Client(tb) }}
 }
 
 func onSentinel(t *testing.T) arena {

@@ -222,7 +222,7 @@ func TestTheScriptsOfAPutDoWhatTheModelDoes(t *testing.T) {
 func theScriptsOfAPutDoWhatTheModelDoes(t *testing.T, bad trouble) {
 	t.Helper()
 	f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour})
-	some(29, []int{writerSteps, readerSteps, intruderSteps}, func(n int, order []int) { // all of them take minutes
+	some(sparsely(29), []int{writerSteps, readerSteps, intruderSteps}, func(n int, order []int) { // all of them take minutes
 		s := &putStage{stage: stage{fleet: f, key: rand.Text(), token: rand.Text(), source: "old", together: n%3 == 0}, again: n%2 == 0}
 		var steps [3]int
 		_, w, all := playPut(order, 1, nothing, putRules{}, bad)

@@ -16,7 +16,7 @@ import (
 )
 
 // reshardings is how many slots move, each with all its keys: values, leases, intents and locks.
-const reshardings = 170
+func reshardings() int { return expect.Samples(60, 170) }
 
 // table is a database with a version for each key.
 type table struct {
@@ -67,7 +67,7 @@ func TestNothingStaleIsReadWhileSlotsMoveKeyByKey(t *testing.T) {
 				}
 			}
 			slots, steps := 0, 0
-			for i := 0; slots < reshardings; i++ {
+			for i := 0; slots < reshardings(); i++ {
 				slot, to := keys.Slot(f.value(db.keys[i%len(db.keys)])), (i+i/len(db.keys))%3 // another one in each round
 				if err := cluster.Move(t.Context(), slot, to, func(moved int) {
 					steps++
@@ -118,6 +118,7 @@ func (s *table) read(ctx context.Context, t *testing.T, g *Guard, turn int, gets
 			}
 		}
 		gets.Add(1)
+		pause(time.Millisecond)
 	}
 }
 
@@ -134,6 +135,7 @@ func (s *table) update(ctx context.Context, g *Guard, key string, updates, faile
 		}
 		s.least[key].Store(version)
 		updates.Add(1)
+		pause(time.Millisecond)
 	}
 }
 

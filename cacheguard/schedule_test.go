@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -211,8 +212,10 @@ func (f *fleet) lockOf(key string) queue.Calls {
 	for _, behind := range []string{":readers", ":writers", ":waiting", ":alive", ":gone"} {
 		keys = append(keys, base+behind)
 	}
-	return queue.Calls{Scripts: rw.Compile(func(source string) string { return source }), Keys: keys}
+	return queue.Calls{Scripts: lockScripts(), Keys: keys}
 }
+
+var lockScripts = sync.OnceValue(func() *queue.Scripts { return rw.Compile(func(source string) string { return source }) })
 
 // ask asks for the lock, and release gives it up.
 func (s *stage) ask() script.Call {

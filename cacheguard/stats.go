@@ -18,8 +18,11 @@ type Stats struct {
 	Waiting int // calls that wait for a load, a slot or another instance
 	Warming int // calls of Cache.Warm under way
 
-	Pending    int           // keys and tags whose invalidation is pending, see Invalidate; and those of which Redis lets nobody tell local tiers
+	Pending    int           // keys and tags whose invalidation is pending, see Invalidate
 	PendingFor time.Duration // since when some are
+
+	RefusedMessages    int           // to local tiers, which Redis does not let this process publish: the values are gone, but others' tiers may have them until Local.TTL
+	RefusedMessagesFor time.Duration // since when some are
 
 	Intents      int           // of Guard.Intend, and of writes that called Also, that are not done
 	OldestIntent time.Duration // since when the oldest of them stands
@@ -61,12 +64,13 @@ func (g *Guard) Stats() Stats {
 	}
 	s := Stats{
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
-		Pending: g.pending(), PendingFor: g.journal.PendingFor(),
+		Pending: g.writes.Pending(), RefusedMessages: g.notices.Refused(),
 		Bypassed: g.off.Bypassed(), Subscribed: g.inbox.Up() && !g.local.Deaf(),
 		FailedRefreshes: g.journal.Times(report.Unrefreshed), Altered: g.journal.Times(report.Altered) + g.journal.Times(report.AlteredAgain),
 		UnknownTags: g.journal.Tags.Count(), UnknownKeys: g.journal.Keys.Count(),
 		Undeclared: g.kinds.made.undeclared(), BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
+	s.PendingFor, s.RefusedMessagesFor = g.journal.PendingFor()
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
 	s.Breakers, s.BreakersOpen, s.SlowParts = g.countBreakers()
 	s.Replaced, s.NotReplaced = g.replaced.Load(), g.journal.Times(report.Unreplaced)

@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/locktest"
 	"github.com/cacheguard/go/internal/testing/model"
 )
@@ -20,7 +21,7 @@ func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
 	t.Parallel()
 	lock := model.NewShortcut(text("fields"), text("lock_free"), whole("lock"))
 	unlock := model.NewShortcut(text("fields"), text("unlock_lone"), whole("unlock"))
-	for seed := range uint64(40) {
+	for seed := range uint64(expect.Samples(10, 40)) {
 		newWalk(t, seed, lock, unlock).Run(150)
 		if t.Failed() {
 			t.Fatalf("walk %d", seed)

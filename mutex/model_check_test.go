@@ -63,20 +63,24 @@ func (s snapshot) queued(id string) bool {
 	return token != ""
 }
 
-func (w *world) look(at int64) snapshot {
-	ctx := context.Background()
-	pipe := w.Redis.Pipeline()
-	hash := pipe.HGetAll(ctx, w.key)
-	queued := pipe.ZRange(ctx, keysOf(w.key)[1], 0, -1)
-	var ttls []*redis.Cmd
-	for _, key := range keysOf(w.key) {
-		ttls = append(ttls, pipe.Do(ctx, "pttl", key))
+// looked are the commands that a snapshot is made of.
+type looked struct {
+	hash   *redis.MapStringStringCmd
+	queued *redis.StringSliceCmd
+	ttls   []*redis.Cmd
+}
+
+func (w *world) look(ctx context.Context, pipe redis.Pipeliner) {
+	keys := keysOf(w.key)
+	w.looked = looked{hash: pipe.HGetAll(ctx, w.key), queued: pipe.ZRange(ctx, keys[1], 0, -1)}
+	for _, key := range keys {
+		w.looked.ttls = append(w.looked.ttls, pipe.Do(ctx, "pttl", key))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		w.Wrong("%v", err)
-	}
-	s := snapshot{at: at, hash: hash.Val(), queue: queued.Val()}
-	for _, ttl := range ttls {
+}
+
+func (l looked) snapshot(at int64) snapshot {
+	s := snapshot{at: at, hash: l.hash.Val(), queue: l.queued.Val()}
+	for _, ttl := range l.ttls {
 		if n, _ := ttl.Int64(); n != -2 {
 			s.ttls = append(s.ttls, n)
 		}
@@ -87,7 +91,7 @@ func (w *world) look(at int64) snapshot {
 // check compares what a script of the id's has left with what was before.
 func (w *world) check(at int64, id string, messages int64) {
 	before := w.now
-	w.now = w.look(at)
+	w.now = w.looked.snapshot(at)
 	w.checkTrust()
 	w.arrivals.Check(w.now.queue, before.queued)
 	w.checkOrder(before, id)

@@ -33,6 +33,7 @@ type world struct {
 
 	arrivals *model.Arrivals
 
+	looked     looked
 	now        snapshot
 	fence      int64             // the largest so far
 	gone       map[string]string // the token of each id that has given up, and was told so
@@ -60,7 +61,7 @@ func player(t *testing.T) model.Play {
 		}
 		w.World = model.NewWorld(rdb, seed, w.key)
 		w.arrivals = model.NewArrivals(w.World)
-		w.Check = w.check
+		w.Look, w.Check = w.look, w.check
 		w.fair = w.Chance(40)
 		for i := range 2 + w.Rand.IntN(modelActors-1) {
 			w.actors = append(w.actors, &actor{name: i, inbox: w.Inboxes[i%len(w.Inboxes)]})

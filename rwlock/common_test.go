@@ -14,6 +14,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/acl"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/locktest"
 	"github.com/cacheguard/go/internal/testing/model"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -25,7 +26,7 @@ func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
 	begin, acquiring, releasing := rw.Shortcuts()
 	acquire := model.NewShortcut(begin, acquiring[0], acquiring[1])
 	release := model.NewShortcut(begin, releasing[0], releasing[1])
-	for seed := range uint64(40) {
+	for seed := range uint64(expect.Samples(20, 40)) {
 		newWalk(t, seed, acquire, release).Run(150)
 		if t.Failed() {
 			t.Fatalf("walk %d", seed)

@@ -60,6 +60,7 @@ type Queued struct {
 	// Compare compares Now with what was before a script of the token's that sent so many messages.
 	Compare func(before Snapshot, token string, sent int64)
 
+	looked looked
 	tokens int
 	gone   map[string]bool // the tokens that have given up, and were told so
 }
@@ -67,7 +68,7 @@ type Queued struct {
 // NewQueued returns the world of a seed, with 2 actors or more, up to most.
 func NewQueued(rdb *redis.Client, seed uint64, calls queue.Calls, most int) *Queued {
 	w := &Queued{World: NewWorld(rdb, seed, calls.Keys[0]), Calls: calls, gone: make(map[string]bool)}
-	w.Check, w.Arrivals = w.check, NewArrivals(w.World)
+	w.Look, w.Check, w.Arrivals = w.look, w.check, NewArrivals(w.World)
 	w.Now.Sets = make([]map[string]int64, len(calls.Keys)-2)
 	for i := range 2 + w.Rand.IntN(most-1) {
 		w.Actors = append(w.Actors, &Actor{Name: i, Inbox: w.Inboxes[i%len(w.Inboxes)]})

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -94,20 +95,11 @@ func (w *Walk) happen(ctx context.Context) {
 // compare runs the call by the common case and by the rest, each on a copy of the lock.
 func (w *Walk) compare(ctx context.Context, s *Shortcut, call script.Call) {
 	w.Helper()
-	before := w.state(ctx, w.Keys)
-	run := func(by *script.Script, name string) (reply string, after []any) {
-		copied := script.Call{Script: by, Args: call.Args}
-		for _, key := range w.Keys {
-			copied.Keys = append(copied.Keys, name+key)
-		}
-		for _, key := range w.keys() {
-			w.Redis.Copy(ctx, key, name+key, 0, true)
-			defer w.Redis.Del(ctx, name+key)
-		}
-		cmd := copied.Run(ctx, w.Redis)
-		return fmt.Sprint(cmd.Val(), cmd.Err()), w.state(ctx, copied.Keys)
-	}
-	reply, after := run(s.common, "common:")
+	pipe := w.Redis.Pipeline()
+	read := w.state(ctx, pipe, w.Keys)
+	_, _ = pipe.Exec(ctx) // read looks at the errors
+	before := read()
+	reply, after := w.onCopy(ctx, s.common, call, "common:")
 	if strings.HasPrefix(reply, uncommon) {
 		if !reflect.DeepEqual(after, before) {
 			w.Errorf("%v is not common, and changes\n%v to\n%v", call.Args, before, after)
@@ -115,14 +107,36 @@ func (w *Walk) compare(ctx context.Context, s *Shortcut, call script.Call) {
 		return
 	}
 	s.Taken++
-	if want, wanted := run(s.rest, "rest:"); reply != want || !reflect.DeepEqual(after, wanted) {
+	if want, wanted := w.onCopy(ctx, s.rest, call, "rest:"); reply != want || !reflect.DeepEqual(after, wanted) {
 		w.Errorf("%v\non %v at %d\nby the common case: %s\n%v\nby the rest:        %s\n%v", call.Args, before, w.clock, reply, after, want, wanted)
 	}
 }
 
-// state is what the keys have, and which of them have no TTL. An empty field is none.
-func (w *Walk) state(ctx context.Context, keys []string) (state []any) {
-	pipe := w.Redis.Pipeline()
+// onCopy runs a call by another script on a copy of the lock, in one request.
+func (w *Walk) onCopy(ctx context.Context, by *script.Script, call script.Call, name string) (reply string, after []any) {
+	copied := script.Call{Script: by, Args: call.Args}
+	for _, key := range w.Keys {
+		copied.Keys = append(copied.Keys, name+key)
+	}
+	for _, bySource := range []bool{false, true} {
+		pipe := w.Redis.Pipeline()
+		for _, key := range w.keys() {
+			pipe.Copy(ctx, key, name+key, 0, true)
+		}
+		cmd := copied.Command(ctx, bySource)
+		_ = pipe.Process(ctx, cmd) // only queues
+		read := w.state(ctx, pipe, copied.Keys)
+		pipe.Del(ctx, append(copied.Keys, name+w.Keys[0]+":clock")...)
+		_, _ = pipe.Exec(ctx) // what the script says counts, and read looks at the others
+		if err := cmd.Err(); err == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			return fmt.Sprint(cmd.Val(), cmd.Err()), read()
+		}
+	}
+	return "", nil
+}
+
+// state asks for what the keys have, and which of them have no TTL. An empty field is none.
+func (w *Walk) state(ctx context.Context, pipe redis.Pipeliner, keys []string) (read func() []any) {
 	hash := pipe.HGetAll(ctx, keys[0])
 	var sets []*redis.ZSliceCmd
 	var ttls []*redis.Cmd
@@ -132,19 +146,24 @@ func (w *Walk) state(ctx context.Context, keys []string) (state []any) {
 	for _, key := range keys[1:] {
 		sets = append(sets, pipe.ZRangeWithScores(ctx, key, 0, -1))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		w.Fatal(err)
-	}
-	fields := hash.Val()
-	maps.DeleteFunc(fields, func(field, value string) bool { return value == "" || slices.Contains(w.Except, field) })
-	state = append(state, fields)
-	for _, set := range sets {
-		state = append(state, set.Val())
-	}
-	for i, ttl := range ttls {
-		if n, _ := ttl.Int64(); n == -1 {
-			state = append(state, "no TTL: "+strconv.Itoa(i))
+	return func() (state []any) {
+		fields, err := hash.Result()
+		maps.DeleteFunc(fields, func(field, value string) bool { return value == "" || slices.Contains(w.Except, field) })
+		state = append(state, fields)
+		for _, set := range sets {
+			err = cmp.Or(err, set.Err())
+			state = append(state, set.Val())
 		}
+		for i, ttl := range ttls {
+			n, unclear := ttl.Int64()
+			err = cmp.Or(err, unclear)
+			if n == -1 {
+				state = append(state, "no TTL: "+strconv.Itoa(i))
+			}
+		}
+		if err != nil {
+			w.Fatal(err)
+		}
+		return state
 	}
-	return state
 }

@@ -38,24 +38,27 @@ func (s Snapshot) Waiter(token string, parts int) []string {
 	return append(strings.SplitN(s.Hash["waiter:"+token], ":", parts), make([]string, parts)...)
 }
 
-func (w *Queued) snapshot(at int64) Snapshot {
-	ctx := context.Background()
-	pipe := w.Redis.Pipeline()
-	looked := w.Keys[:len(w.Keys)-1]
-	hash := pipe.HGetAll(ctx, looked[0])
-	var sets []*redis.ZSliceCmd
-	for _, key := range looked[1:] {
-		sets = append(sets, pipe.ZRangeWithScores(ctx, key, 0, -1))
+// looked are the commands that a Snapshot is made of.
+type looked struct {
+	hash *redis.MapStringStringCmd
+	sets []*redis.ZSliceCmd
+	ttls []*redis.Cmd
+}
+
+func (w *Queued) look(ctx context.Context, pipe redis.Pipeliner) {
+	keys := w.Keys[:len(w.Keys)-1]
+	w.looked = looked{hash: pipe.HGetAll(ctx, keys[0])}
+	for _, key := range keys[1:] {
+		w.looked.sets = append(w.looked.sets, pipe.ZRangeWithScores(ctx, key, 0, -1))
 	}
-	var ttls []*redis.Cmd
-	for _, key := range looked {
-		ttls = append(ttls, pipe.Do(ctx, "pttl", key))
+	for _, key := range keys {
+		w.looked.ttls = append(w.looked.ttls, pipe.Do(ctx, "pttl", key))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		w.Wrong("%v", err)
-	}
-	s := Snapshot{At: at, Hash: hash.Val()}
-	for i, set := range sets {
+}
+
+func (l looked) snapshot(at int64) Snapshot {
+	s := Snapshot{At: at, Hash: l.hash.Val()}
+	for i, set := range l.sets {
 		s.Sets = append(s.Sets, make(map[string]int64))
 		for _, z := range set.Val() {
 			s.Sets[i][z.Member.(string)] = int64(z.Score)
@@ -64,7 +67,7 @@ func (w *Queued) snapshot(at int64) Snapshot {
 			}
 		}
 	}
-	for _, ttl := range ttls {
+	for _, ttl := range l.ttls {
 		if n, _ := ttl.Int64(); n != -2 {
 			s.ttls = append(s.ttls, n)
 		}
@@ -75,7 +78,7 @@ func (w *Queued) snapshot(at int64) Snapshot {
 // check compares what a script of the token's has left with what was before.
 func (w *Queued) check(at int64, token string, sent int64) {
 	before := w.Now
-	w.Now = w.snapshot(at)
+	w.Now = w.looked.snapshot(at)
 	w.Compare(before, token, sent)
 	w.Arrivals.Check(w.Now.Queue, func(token string) bool { return before.Lives(token, at) })
 	w.checkRemains()

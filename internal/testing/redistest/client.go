@@ -13,6 +13,7 @@ const (
 	dialTimeout = 10 * time.Second // who is down refuses at once
 	ioTimeout   = Patience         // go-redis asks again after it; see AsksAgain
 	nodeTimeout = 3 * time.Second  // of clients that look for another node then
+	bufferSize  = 4 << 10          // of a connection, of which tests make thousands: go-redis' 32 KiB are work for the garbage collector
 )
 
 // AsksAgain has go-redis give up a request that is not answered, and send it again. It is for tests in which it should: others may need minutes.
@@ -29,6 +30,8 @@ func newClient(addr string, tweaks ...func(*redis.Options)) *redis.Client {
 		ReadTimeout:              ioTimeout,
 		WriteTimeout:             ioTimeout,
 		DialerRetries:            1,
+		ReadBufferSize:           bufferSize,
+		WriteBufferSize:          bufferSize,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: quiet(),
 	}

@@ -113,6 +113,8 @@ func (c *Cluster) Client(tb testing.TB, tweaks ...func(*redis.ClusterOptions)) *
 		ReadTimeout:              nodeTimeout,
 		WriteTimeout:             nodeTimeout,
 		DialerRetries:            1,
+		ReadBufferSize:           bufferSize,
+		WriteBufferSize:          bufferSize,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: quiet(),
 	}

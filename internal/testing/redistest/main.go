@@ -16,7 +16,7 @@ import (
 // Main is the TestMain of a package whose tests share one server: it starts the server, sets shared, runs the tests,
 // fails them if they leave goroutines behind, stops the server and exits. Goroutines that run when the tests begin are not theirs:
 // the server has a goroutine that waits for its process to end. What go-redis logs about servers that tests stop is shown with -v alone.
-func Main(m *testing.M, shared **Server) {
+func Main(m leaks.Tests, shared **Server) {
 	if flag.Parse(); !testing.Verbose() {
 		logging.Disable()
 	}

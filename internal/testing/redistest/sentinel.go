@@ -89,6 +89,8 @@ func (s *Sentinel) FailoverClient(tb testing.TB, tweaks ...func(*redis.FailoverO
 		ReadTimeout:     nodeTimeout,
 		WriteTimeout:    nodeTimeout,
 		DialerRetries:   1,
+		ReadBufferSize:  bufferSize,
+		WriteBufferSize: bufferSize,
 		DisableIdentity: true,
 	}
 	for _, tweak := range tweaks {
