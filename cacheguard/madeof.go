@@ -23,7 +23,7 @@ func (m *made) declare(kind string, sources []string) (refused string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, source := range sources {
-		if source == kind || m.sourcesLocked(source, true)[kind] {
+		if m.sourcesLocked(source, true, map[string]bool{source: true})[kind] {
 			return source
 		}
 	}
@@ -33,7 +33,7 @@ func (m *made) declare(kind string, sources []string) (refused string) {
 	return ""
 }
 
-// learn notes what a load has shown, and reports whether nobody has declared it.
+// learn notes what a load has shown, and reports whether a Cache should have declared it.
 func (m *made) learn(kind, source string) (undeclared bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,7 +41,7 @@ func (m *made) learn(kind, source string) (undeclared bool) {
 		return false
 	}
 	m.noteLocked(kind, source, false)
-	return true
+	return kind != "" && source != ""
 }
 
 func (m *made) noteLocked(kind, source string, declared bool) {
@@ -64,17 +64,12 @@ func (m *made) noteLocked(kind, source string, declared bool) {
 	}
 }
 
-// sourcesLocked are the kinds that the values of one are made of, at first hand or not.
-func (m *made) sourcesLocked(kind string, declared bool) map[string]bool {
-	all, left := make(map[string]bool), []string{kind}
-	for len(left) > 0 {
-		of := m.of[left[0]]
-		left = left[1:]
-		for source, is := range of {
-			if (is || !declared) && !all[source] {
-				all[source] = true
-				left = append(left, source)
-			}
+// sourcesLocked adds the kinds that the values of one are made of, at first hand or not.
+func (m *made) sourcesLocked(kind string, declared bool, all map[string]bool) map[string]bool {
+	for source, is := range m.of[kind] {
+		if (is || !declared) && !all[source] {
+			all[source] = true
+			m.sourcesLocked(source, declared, all)
 		}
 	}
 	return all
@@ -86,8 +81,8 @@ func (m *made) levelLocked(kind string, known map[string]int) int {
 	if is {
 		return level
 	}
-	for source := range m.sourcesLocked(kind, false) {
-		if !m.sourcesLocked(source, false)[kind] {
+	for source := range m.sourcesLocked(kind, false, make(map[string]bool)) {
+		if !m.sourcesLocked(source, false, make(map[string]bool))[kind] {
 			level = max(level, 1+m.levelLocked(source, known))
 		}
 	}
@@ -119,10 +114,7 @@ func (l *loading) isMadeOf(g *Guard, source *kind) {
 	if l == nil || l.kind == source {
 		return
 	}
-	if _, known := l.kind.sources.Load(source); known {
-		return
-	}
-	if _, known := l.kind.sources.LoadOrStore(source, nil); !known && g.kinds.made.learn(l.kind.name, source.name) && l.kind.name != "" && source.name != "" {
+	if _, known := l.kind.sources.LoadOrStore(source, nil); !known && g.kinds.made.learn(l.kind.name, source.name) {
 		g.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn,
 			"cacheguard: values of a Cache are made of values of another: name it in CacheConfig.MadeOf, so that instances which only write know it",
 			slog.String("kind", l.kind.name), slog.String("made_of", source.name))

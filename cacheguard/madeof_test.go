@@ -219,10 +219,10 @@ func TestWhatIsMadeOfWhatIsUpdatedIsMadeOfNothingOld(t *testing.T) {
 				})
 			}()
 			<-announced
-			read := make(chan string, 2)
+			read := [2]chan string{make(chan string, 1), make(chan string, 1)}
 			get := func(i int) { // owner: the test; joined below
-				v, _ := l.caches[1][i].Get(context.Background(), l.ids[i])
-				read <- strings.TrimRight(v, "'")
+				v, _ := l.caches[1][i].Get(context.Background(), l.ids[i]) // its value tells
+				read[i] <- strings.TrimRight(v, "'")
 			}
 			go get(0)
 			hold := <-committed
@@ -231,8 +231,8 @@ func TestWhatIsMadeOfWhatIsUpdatedIsMadeOfNothingOld(t *testing.T) {
 			go get(1)
 			redistest.Await(t, "both wait for the product, and one for the view", func() bool { return l.f.guards[1].Stats().Waiting == 3 })
 			close(release)
-			expect.Equal(t, "the product that was read before", <-read, "old")
-			expect.Equal(t, "the view", <-read, "new")
+			expect.Equal(t, "the product that was read before", <-read[0], "old")
+			expect.Equal(t, "the view", <-read[1], "new")
 			l.f.stored()
 			hold.Remove()
 			expect.Equal(t, "the call's error", <-returned, nil)
@@ -275,5 +275,48 @@ func TestAGuardSaysWhatNoMadeOfNames(t *testing.T) {
 	for _, of := range []string{"", "product", "view"} {
 		_, err := NewCache(g, CacheConfig[int, string]{Name: "product", MadeOf: []string{of}, Load: product.cfg.Load})
 		expect.Equal(t, "refused: "+of, err != nil && strings.Contains(err.Error(), "CacheConfig.MadeOf: "), true)
+	}
+}
+
+func TestAGuardLearnsFromWhateverMakesAValueOfAnother(t *testing.T) {
+	t.Parallel()
+	for name, makes := range map[string]func(ctx context.Context, t *testing.T, g *Guard, product *Cache[int, string]) string{
+		"a loader without a Cache, as of a page": func(_ context.Context, t *testing.T, g *Guard, product *Cache[int, string]) string {
+			mustGet(t, g, "page:1", func(ctx context.Context) (string, error) { return product.Get(ctx, 1) })
+			return ""
+		},
+		"LoadMany, with GetMany": func(ctx context.Context, t *testing.T, g *Guard, product *Cache[int, string]) string {
+			views := must(NewCache(g, CacheConfig[int, string]{
+				Name: "view", Load: func(context.Context, int) (string, error) { return "", errors.New("not asked") },
+				LoadMany: func(ctx context.Context, ks []int) (map[int]string, error) { return product.GetMany(ctx, ks) },
+			}))
+			_, err := views.GetMany(ctx, []int{1, 2})
+			expect.Equal(t, "error", err, nil)
+			return "view"
+		},
+		"Put": func(ctx context.Context, t *testing.T, g *Guard, product *Cache[int, string]) string {
+			view := must(NewCache(g, CacheConfig[int, string]{Name: "view", Load: func(context.Context, int) (string, error) { return "v", nil }}))
+			err := view.Put(ctx, 1, func(ctx context.Context) (string, error) { return product.Get(ctx, 1) })
+			expect.Equal(t, "error", err, nil)
+			return "view"
+		},
+		"a load within a load": func(ctx context.Context, t *testing.T, g *Guard, product *Cache[int, string]) string {
+			view := must(NewCache(g, CacheConfig[int, string]{Name: "view", Load: func(ctx context.Context, k int) (string, error) { return product.Get(ctx, k) }}))
+			top := must(NewCache(g, CacheConfig[int, string]{Name: "top", Load: func(ctx context.Context, k int) (string, error) { return view.Get(ctx, k) }}))
+			_, err := top.Get(ctx, 1)
+			expect.Equal(t, "error", err, nil)
+			expect.Equal(t, "the top's level", g.kinds.made.levels.Load().Of["top"], 2)
+			return "view"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newFleet(t, standalone(t), 1, Config{}).guards[0]
+			product := must(NewCache(g, CacheConfig[int, string]{Name: "product", Load: func(context.Context, int) (string, error) { return "v", nil }}))
+			expect.Equal(t, "nothing is known", g.kinds.made.levels.Load(), nil)
+			of := makes(t.Context(), t, g, product)
+			expect.Equal(t, "the level", g.kinds.made.levels.Load().Of[of], 1)
+			expect.Equal(t, "the product's", g.kinds.made.levels.Load().Of["product"], 0)
+		})
 	}
 }

@@ -29,13 +29,13 @@ type pending struct {
 	last     uint64
 	resolved map[target]uint64 // the moments when epochs were resolved, after lost
 	lost     uint64            // up to this moment, any may have been
-	afters   int               // of all replays
+
+	after map[target]struct{} // ends again whenever some of it has reached Redis: others may have made that of old values
 }
 
 type replay struct {
-	since uint64              // when it failed last, as a number that grows
-	told  string              // the same for all its replays: local tiers would miss a number that they never get
-	after map[target]struct{} // end once more then: others may have made them of it meanwhile
+	since uint64 // when it failed last, as a number that grows
+	told  string // the same for all its replays: local tiers would miss a number that they never get
 }
 
 // Pending is how many invalidations of keys and names are pending.
@@ -116,7 +116,6 @@ func (w *Writes) addPending(all []request, after []target) (start []int) {
 			p.count(t).Add(1)
 		}
 		k.since = p.last
-		w.addAfterLocked(&k, after)
 		if p.parts[t.part] == nil {
 			p.parts[t.part] = make(map[target]replay)
 			start = append(start, t.part)
@@ -124,6 +123,9 @@ func (w *Writes) addPending(all []request, after []target) (start []int) {
 		p.parts[t.part][t] = k
 	}
 	if first != "" {
+		for _, t := range after[:min(len(after), mostPending-len(p.after))] {
+			p.after[w.plain(t)] = struct{}{}
+		}
 		w.pendingChangedLocked(first)
 	}
 	return start
@@ -135,20 +137,6 @@ func (w *Writes) plain(t target) target {
 		t.sort = keys{w}
 	}
 	return t
-}
-
-func (w *Writes) addAfterLocked(k *replay, after []target) {
-	for _, t := range after {
-		if t = w.plain(t); w.afters >= mostPending {
-			return
-		}
-		if k.after == nil {
-			k.after = make(map[target]struct{})
-		}
-		before := len(k.after)
-		k.after[t] = struct{}{}
-		w.afters += len(k.after) - before
-	}
 }
 
 // count is how many of the target's sort there are.
@@ -172,9 +160,7 @@ func (w *Writes) replayed(part int) bool {
 			return true
 		}
 		_ = w.askPart(context.Background(), "invalidate", batch, sort.invalidate) // each has its error
-		if after := w.after(batch); len(after) > 0 {
-			_ = w.tell(context.Background(), requests(after, ""), sort.invalidate) // what fails is pending
-		}
+		w.tellAfter(batch)
 		w.resolve(batch, upTo)
 		if failed(batch) != nil {
 			return false
@@ -199,16 +185,14 @@ func (w *Writes) pendingBatch(part int) (batch []request, upTo uint64) {
 	return batch, p.last
 }
 
-// after is what is to end after what was invalidated.
-func (p *pending) after(batch []request) (after []target) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, r := range batch {
-		if r.err == nil {
-			after = slices.AppendSeq(after, maps.Keys(p.parts[r.part][r.target].after))
-		}
+// tellAfter ends what may be made of what was invalidated.
+func (w *Writes) tellAfter(batch []request) {
+	w.pending.mu.Lock()
+	after := slices.Collect(maps.Keys(w.after))
+	w.pending.mu.Unlock()
+	if len(after) > 0 && slices.ContainsFunc(batch, func(r request) bool { return r.err == nil }) {
+		_ = w.tell(context.Background(), requests(after, ""), sort.invalidate) // what fails is pending
 	}
-	return after
 }
 
 // resolve removes what was invalidated, unless it has failed again since.
@@ -221,12 +205,14 @@ func (w *Writes) resolve(batch []request, upTo uint64) {
 		if r.err != nil || k.since > upTo {
 			continue
 		}
-		p.afters -= len(k.after)
 		delete(p.parts[r.part], r.target)
 		if r.isEpoch() { // before the count says that none is pending
 			p.noteResolvedLocked(r.target)
 		}
 		p.count(r.target).Add(-1)
+	}
+	if p.Pending() == 0 {
+		clear(p.after)
 	}
 	w.pendingChangedLocked("")
 }

@@ -57,8 +57,8 @@ func (w *Writes) ask(ctx context.Context, op string, all []request, call func(so
 	inParts(all, func(part []request) { _ = w.askPart(ctx, op, part, call) }) // each has its error
 }
 
-// tell is ask for what removes the targets, in stages: what fails is pending from then on, and with it that what the call
-// ends later, or other calls with it, is made of that.
+// tell is ask for what removes the targets, in stages: what fails is pending from then on, and what comes after it ends once
+// more then, in this call or (later) in another.
 func (w *Writes) tell(ctx context.Context, all []request, call func(sort, *request) *script.Call, later ...target) error {
 	if w.InProcess != nil {
 		w.InProcess.Overtake()

@@ -1,8 +1,6 @@
 package write
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
@@ -33,32 +31,27 @@ func (l *Levels) span(t target) (from, to int) {
 	return l.Of[""], l.Of[""]
 }
 
-func (l *Levels) from(t target) int { from, _ := l.span(t); return from }
-func (l *Levels) to(t target) int   { _, to := l.span(t); return to }
-
 // stage is what of a call ends at once.
 type stage struct {
 	ends  []request
 	after []target // what ends later
 }
 
-// stages sorts what a call ends. Where there are tags, each level has a stage, and they end in all of them.
+// stages sorts what a call ends: what may be on several levels ends in each.
 func (l *Levels) stages(all []request) (stages []stage) {
-	slices.SortStableFunc(all, func(a, b request) int { return cmp.Compare(l.to(a.target), l.to(b.target)) })
-	tags := slices.ContainsFunc(all, func(r request) bool { return l.from(r.target) < l.to(r.target) })
-	for level := 0; len(all) > 0; level++ {
-		n := slices.IndexFunc(all, func(r request) bool { return l.to(r.target) > level })
-		if n < 0 {
-			n = len(all)
-		}
-		s := stage{ends: slices.Clone(all[:n])}
-		for _, r := range all[n:] {
-			s.after = append(s.after, r.target)
-			if l.from(r.target) < l.to(r.target) {
-				s.ends = append(s.ends, request{target: r.target, again: true})
+	for level := range l.Top + 1 {
+		var s stage
+		for _, r := range all {
+			from, to := l.span(r.target)
+			if from <= level && level <= to {
+				r.again = level < to
+				s.ends = append(s.ends, r)
+			}
+			if level < to {
+				s.after = append(s.after, r.target)
 			}
 		}
-		if all = all[n:]; n > 0 || tags {
+		if s.ends != nil {
 			stages = append(stages, s)
 		}
 	}

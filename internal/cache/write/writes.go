@@ -91,6 +91,7 @@ type Writes struct {
 // Open makes the Writes those of a Guard.
 func (w *Writes) Open(cfg Config) {
 	w.Config, w.stand, w.parts = cfg, make(map[*Change]struct{}), make(map[int]map[target]replay)
+	w.after = make(map[target]struct{})
 }
 
 // InvalidateOnce is Invalidate without its promise: what fails is not pending. It returns why Redis failed.
