@@ -80,10 +80,10 @@ func guardOf(g *guard) guardState {
 	running, _ := g.seen.Loads.Running()
 	one := guardState{
 		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs,
-		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Pending: stats.Pending,
+		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Pending: stats.Pending, Untold: stats.RefusedMessages,
 		Breakers: stats.Breakers, Open: stats.BreakersOpen, SlowParts: stats.SlowParts, Hedged: stats.Hedged, Replaced: stats.Replaced, NotReplaced: stats.NotReplaced,
 		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(),
-		Warming: stats.Warming, Refreshes: stats.FailedRefreshes, Altered: stats.Altered, Shadow: shadowOf(&stats.Shadowed),
+		Warming: stats.Warming, Refreshes: stats.FailedRefreshes, Altered: stats.Altered, Undeclared: stats.Undeclared, Shadow: shadowOf(&stats.Shadowed),
 		Local: stats.LocalEntries, LocalBytes: stats.LocalBytes, Evictions: stats.LocalEvictions,
 		Read: stats.BytesRead, Written: stats.BytesWritten, Caches: []cacheState{},
 		Running: loadsOf(running), Slowest: loadsOf(g.seen.Loads.Slowest()), Hot: []hotState{},

@@ -102,15 +102,16 @@
       : 'from ' + percent(Math.min(...known)) + ' to ' + percent(Math.max(...known)) + ', now ' + percent(known[known.length - 1]));
   }
 
+  const some = (n, one, more) => number(n) + ' ' + (n === 1 ? one : more);
   const wrongs = {
     outage: ['bad', (g, s) => 'Redis does not answer for ' + s + ': each process loads for itself. Bring Redis back; nothing else is needed.'],
-    slow: ['warn', (g, s) => 'Redis takes longer than the loads that it saves, for ' + s + '. So far ' + number(g.hedged) + ' loads ran beside it.'],
-    pending: ['bad', (g, s) => g.pending + ' invalidations are pending for ' + s + ': other processes may serve old values.'],
+    slow: ['warn', (g, s) => 'Redis takes longer than the loads that it saves, for ' + s + '. So far ' + some(g.hedged, 'load', 'loads') + ' ran beside it.'],
+    pending: ['bad', (g, s) => some(g.pending, 'invalidation is', 'invalidations are') + ' pending for ' + s + ': other processes may serve old values.'],
     deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used.' + (g.troubles.outage ? '' : ' See the user’s rights to channels.')],
-    mute: ['warn', (g, s) => 'Messages about invalidations are refused for ' + s + ': local tiers of other processes may serve old values until Local.TTL. See the user’s rights to channels.'],
-    saturated: ['warn', (g, s) => g.queued + ' loads wait for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
-    refused: ['bad', (g, s) => 'Redis answered with an error, last ' + s + ' ago: ' + g.refused + '. Is it full, or does the user lack a right?'],
-    intent: ['warn', (g, s) => g.intents + ' intents stand, the oldest for ' + s + ': its transaction takes long, or nobody calls Done.'],
+    mute: ['warn', (g, s) => some(g.refused_messages, 'message', 'messages') + ' about invalidations refused for ' + s + ': local tiers of other processes may serve old values until Local.TTL. See the user’s rights to channels.'],
+    saturated: ['warn', (g, s) => some(g.queued, 'load waits', 'loads wait') + ' for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
+    refused: ['bad', (g, s, ago) => 'Redis answered with an error, last ' + s + ' ago' + (ago > 5 ? ' and not since then' : '') + ': ' + g.refused + '. Is it full, or does the user lack a right?'],
+    intent: ['warn', (g, s) => some(g.intents, 'intent stands', 'intents stand') + ', the oldest for ' + s + ': its transaction takes long, or nobody calls Done.'],
     bypassed: ['warn', (g, s) => 'The cache is turned off for ' + s + ': calls load without it.'],
   };
 
@@ -130,7 +131,7 @@
       }
       for (const [what, of] of [['tags', g.unknown_tags], ['keys', g.unknown_keys]]) {
         for (const [kind, n] of Object.entries(of || {})) {
-          all.push(['warn', g.prefix + ': ' + what + ' like “' + kind + '” were invalidated ' + number(n) + (n === 1 ? ' time' : ' times') + ', and no load of this process has had one. Is it mistyped?']);
+          all.push(['warn', g.prefix + ': ' + what + ' like “' + kind + '” were invalidated ' + some(n, 'time', 'times') + ', and no load of this process has had one. Is it mistyped?']);
         }
       }
       for (const c of g.caches) {
@@ -158,7 +159,7 @@
         all.push(['warn', 'Feed ' + f.name + ': the database keeps ' + bytes(f.retained_bytes) + ' of its log, and the feed is not the reason: ' + f.held_by +
           (f.held_for ? ', open for ' + seconds(f.held_for) : '') + '. End it.']);
       }
-      if (f.unmapped) all.push(['warn', 'Feed ' + f.name + ': the keys of ' + number(f.unmapped) + ' rows were not known, so kinds were invalidated whole. See the log for the column.']);
+      if (f.unmapped) all.push(['warn', 'Feed ' + f.name + ': the keys of ' + some(f.unmapped, 'row', 'rows') + ' were not known, so kinds were invalidated whole. See the log for the column.']);
     }
     if (all.length === 0) all.push(['good', 'Nothing that this process knows of.']);
     const aloud = heard.join('; ') || 'Nothing is wrong.'; // without the durations, which change all the time
@@ -216,14 +217,14 @@
       for (const h of g.hot) hot.push([h.cut ? h.key + '…' : look(h.key, i), g.prefix, number(h.rate)]);
       limits.push(g.prefix + ': ' + g.loading + (g.max_loads ? ' of ' + g.max_loads : '') + ' loads run, ' + g.queued + ' wait for their turn, ' + g.waiting + ' calls wait' +
         (g.breakers_open ? '; ' + g.breakers_open + ' of ' + g.breakers + ' circuit breakers are open' : '') +
-        (g.replaced || g.notReplaced ? '; writes replaced ' + number(g.replaced) + ' values, and removed ' + number(g.notReplaced) + ' instead' : '') +
-        (g.hedged ? '; ' + number(g.hedged) + ' loads ran beside Redis' : '') +
-        (g.intents ? '; ' + g.intents + ' intents stand, the oldest for ' + seconds(g.oldest_intent) : '') +
+        (g.replaced || g.notReplaced ? '; writes replaced ' + some(g.replaced, 'value', 'values') + ', and removed ' + number(g.notReplaced) + ' instead' : '') +
+        (g.hedged ? '; ' + some(g.hedged, 'load', 'loads') + ' ran beside Redis' : '') +
+        (g.intents ? '; ' + some(g.intents, 'intent stands', 'intents stand') + ', the oldest for ' + seconds(g.oldest_intent) : '') +
         (g.warming ? '; ' + g.warming + ' warm-ups run' : '') +
-        (g.failed_refreshes ? '; ' + number(g.failed_refreshes) + ' loads in the background failed' : '') +
-        (g.altered ? '; ' + number(g.altered) + ' values do not come back from the codec as they were' : '') +
+        (g.failed_refreshes ? '; ' + some(g.failed_refreshes, 'load', 'loads') + ' in the background failed' : '') +
+        (g.altered ? '; ' + some(g.altered, 'value does', 'values do') + ' not come back from the codec as they were' : '') +
         (g.shadow ? '; shadow: ' + number(g.shadow.hits) + ' would have been hits, ' + number(g.shadow.missed) + ' misses, ' + number(g.shadow.failed) + ' failed, ' + number(g.shadow.differed) + ' differed, ' + number(g.shadow.old) + ' old' : '') +
-        (g.local_entries ? '; local tier: ' + number(g.local_entries) + ' entries' + (g.local_bytes ? ', ' + bytes(g.local_bytes) : '') + ', ' + number(g.local_evictions) + ' gave way' : '') +
+        (g.local_entries ? '; local tier: ' + some(g.local_entries, 'entry', 'entries') + (g.local_bytes ? ', ' + bytes(g.local_bytes) : '') + ', ' + number(g.local_evictions) + ' gave way' : '') +
         '; ' + bytes(g.read_bytes) + ' read, ' + bytes(g.written_bytes) + ' written');
     });
     fill('caches', caches, 'No guard has been asked yet.');

@@ -48,17 +48,19 @@ type guardState struct {
 	Replaced    uint64 `json:"replaced"`    // keys whose new value was put in place of the old one
 	NotReplaced uint64 `json:"notReplaced"` // that were removed, although their Cache replaces
 
-	Pending    int               `json:"pending"`
-	Intents    int               `json:"intents"`       // of this process's transactions that are not done
-	Oldest     float64           `json:"oldest_intent"` // for how long the oldest has stood
-	Warming    int               `json:"warming"`       // calls of Warm under way
+	Pending    int               `json:"pending"`          // invalidations
+	Untold     int               `json:"refused_messages"` // about others, to local tiers
+	Intents    int               `json:"intents"`          // of this process's transactions that are not done
+	Oldest     float64           `json:"oldest_intent"`    // for how long the oldest has stood
+	Warming    int               `json:"warming"`          // calls of Warm under way
 	Refreshes  uint64            `json:"failed_refreshes"`
-	Altered    uint64            `json:"altered"`          // values
-	Tags       []string          `json:"tags"`             // the kinds that loads have had; null: not known
-	Keys       []string          `json:"keys"`             // the same, of keys of no Cache
-	NoTags     map[string]uint64 `json:"unknown_tags"`     // kinds that no load has had: how often they were invalidated
-	NoKeys     map[string]uint64 `json:"unknown_keys"`     // the same, and no Cache has
-	Shadow     *shadowState      `json:"shadow,omitempty"` // nil: no Get has asked for one
+	Altered    uint64            `json:"altered"`              // values
+	Tags       []string          `json:"tags"`                 // the kinds that loads have had; null: not known
+	Keys       []string          `json:"keys"`                 // the same, of keys of no Cache
+	NoTags     map[string]uint64 `json:"unknown_tags"`         // kinds that no load has had: how often they were invalidated
+	NoKeys     map[string]uint64 `json:"unknown_keys"`         // the same, and no Cache has
+	Undeclared string            `json:"undeclared,omitempty"` // what the values of Caches are made of, and no MadeOf says
+	Shadow     *shadowState      `json:"shadow,omitempty"`     // nil: no Get has asked for one
 	Local      int               `json:"local_entries"`
 	LocalBytes uint64            `json:"local_bytes"`
 	Evictions  uint64            `json:"local_evictions"`

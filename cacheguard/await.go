@@ -14,12 +14,9 @@ import (
 func (r *rebuild) await(
 	ctx context.Context, waiter *wake.Waiter, got protocol.Acquired, polls int, before uint64,
 ) (a answer, done bool) {
-	limit := wake.Patience(got.Left, got.Registered, polls)
+	limit := r.trusts(got, polls)
 	if !r.patience.IsZero() {
 		limit = min(limit, time.Until(r.patience))
-	}
-	if due := r.due(); due > 0 && polls == 0 {
-		limit = min(limit, due)
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -38,14 +35,14 @@ func (r *rebuild) await(
 	}
 }
 
-// due is after how long the message should have come, by what loads of the kind take: then it is late, or they take longer today. 0: nobody knows,
-// or wants to.
-func (r *rebuild) due() time.Duration {
-	took := r.load.policy.kind.cost.Average()
-	if late := r.guard.lateAfter(r.breaker); took > 0 && late > 0 && r.guard.cfg.HedgeAfter != off {
-		return 2*took + late
+// trusts is for how long to wait for a message. It may have been lost, or its sender may not publish: after the time that loads of the kind take,
+// twice, and that Redis may take, it is late, and the flight asks again; then after twice as long each time.
+func (r *rebuild) trusts(got protocol.Acquired, polls int) time.Duration {
+	g, late, took := r.guard, r.guard.cfg.RedisTimeout, r.load.policy.kind.cost.Average()
+	if after := g.lateAfter(r.breaker); took > 0 && after > 0 {
+		late = after // else nobody knows
 	}
-	return 0
+	return min(wake.Patience(got.Left, got.Registered, polls), (2*took+late)<<min(polls, 10))
 }
 
 // impatient reports whether WaitTimeout is over.

@@ -41,7 +41,7 @@ func (load batchLoad) one(ctx context.Context, m gather.Member) (any, error) {
 
 // open makes the call of the batch: for the keys or, if most is not 0, for as many as may join it.
 func (b *batch) open(ctx context.Context, most int, take func(context.Context) (limit.Slot, error), keys ...string) *batch {
-	b.loading, b.scriptSlots = newLoading(ctx, &b.guard.loaders), make(chan struct{}, maxScripts)
+	b.loading, b.scriptSlots = newLoading(ctx, &b.guard.loaders, b.policy.kind), make(chan struct{}, maxScripts)
 	loaders := &b.guard.loaders
 	b.Call = gather.New(context.WithValue(context.WithoutCancel(ctx), loadingKey{}, b.loading), gather.Config{
 		Most: most, Run: b.run, Go: b.guard.life.Go, // owner: the Guard; stop: its context ends when nobody waits; joined by Close

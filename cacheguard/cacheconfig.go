@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,6 +110,16 @@ type CacheConfig[K comparable, V any] struct {
 	// its values: one may be a transaction that is never committed. At least a millisecond. Default: 0, off. -1: the same.
 	Replace time.Duration
 
+	// MadeOf names the Caches of this Guard whose values Load and LoadMany read through it, as a page's views do: its values are made of theirs. A call
+	// that names keys of both, Invalidate or Intent.Done, ends theirs first, and its own when Redis has acknowledged that. Otherwise
+	// a load in between would make its value of an old one of theirs, and store it. That takes a round trip more, and calls that name keys of one of
+	// them alone take none. Tags end before and after, if the call names several things, as nobody knows what has them.
+	//
+	// A Guard also learns it when a loader calls Get or GetMany of another Cache with the context that it got, and logs once what no MadeOf names
+	// (Stats.Undeclared): instances that only write load nothing, and learn nothing. Values that are made of others of the same
+	// Cache, or in a circle, end together. A Cache cannot be made of itself, also not by way of others. Default: none.
+	MadeOf []string
+
 	// Batch is how many Gets that miss different keys at about the same time share one call of LoadMany, which it
 	// needs. It takes one of MaxLoads. A Get that misses alone calls Load, and waits for nobody. One that others follow
 	// waits until they have their leases too, for at most four times as long as its own took, or 10 milliseconds; calls
@@ -168,6 +179,9 @@ func (c *CacheConfig[K, V]) check() error {
 		case err == nil:
 			p.Add("Errors", "the error of %q is nil", name)
 		}
+	}
+	if slices.Contains(c.MadeOf, "") {
+		p.Add("MadeOf", "a name is empty")
 	}
 	p.Duration("TTL", c.TTL)
 	p.Duration("StaleFor", c.StaleFor)
@@ -231,14 +245,18 @@ func (c *CacheConfig[K, V]) encodable(g *Guard) error {
 // kind registers the Cache's kind with the Guard.
 func (c *CacheConfig[K, V]) kind(g *Guard) (*kind, error) {
 	k := &kind{
-		name: c.Name, of: reflect.TypeFor[Cache[K, V]](), version: c.Version, slot: protocol.VersionSlot(c.Version), maxLoads: max(c.MaxLoads, 0),
+		guard: g, name: c.Name, of: reflect.TypeFor[Cache[K, V]](), version: c.Version, slot: protocol.VersionSlot(c.Version), maxLoads: max(c.MaxLoads, 0),
 	}
 	if k.maxLoads > 0 {
 		k.loadSlots = slots.New(k.maxLoads)
 	}
+	p := config.Problems{Of: "CacheConfig"}
+	if source := g.kinds.made.declare(c.Name, c.MadeOf); source != "" {
+		p.Add("MadeOf", "%q: values of %q are made of its own", c.Name, source)
+		return nil, p.Err()
+	}
 	k, isNew, field, problem := g.kinds.register(k)
 	if field != "" {
-		p := config.Problems{Of: "CacheConfig"}
 		p.Add(field, "%q: %s", c.Name, problem)
 		return nil, p.Err()
 	}

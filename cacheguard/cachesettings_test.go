@@ -180,7 +180,7 @@ func TestTwoVersionsOfAStructDoNotReplaceEachOthersEntriesInTurns(t *testing.T) 
 	expect.Equal(t, "loads", f.events.loads.Load(), 1+2*6)
 	expect.Equal(t, "damaged", f.events.damaged.Load(), 2*6)
 	expect.Equal(t, "logged once", strings.Count(log.String(), "entry cannot be decoded"), 1)
-	expect.Equal(t, "with its cache", strings.Contains(log.String(), "cache=p"), true)
+	expect.Equal(t, "with its cache", strings.Contains(log.String(), "kind=p"), true)
 
 	// Later the entry may be left over from a version that is gone. It is replaced once.
 	f.later("p:1", guess.FirstYield+time.Minute)

@@ -196,7 +196,7 @@ type Config struct {
 	// that panic or are slow, background loads that fail, leases lost or taken over; and the beginning and end of
 	// lasting conditions: Redis unavailable, invalidations pending, the subscription lost, MaxLoads or FleetLoads
 	// saturated, the cache bypassed. It gets one record of each kind every ten seconds; the attribute more counts those
-	// left out. Each has cache (the Prefix), instance, and key where there is one. Default: none.
+	// left out. Each has cache (the Prefix), instance, and where there are some key, and kind (the Name of its Cache). Default: none.
 	Logger *slog.Logger
 
 	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError

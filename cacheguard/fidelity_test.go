@@ -27,7 +27,7 @@ func TestAValueThatDoesNotComeBackAsItWasIsToldOnceAndCounted(t *testing.T) {
 	expect.Equal(t, "counted", g.Stats().Altered, 3)
 	expect.Equal(t, "stored", f.exists(f.value("any:1")), true)
 	expect.Equal(t, "lines", strings.Count(text(), "does not come back"), 1)
-	for _, part := range []string{"cache=any", "key=any:0", `field="map[string]interface {}[…]"`, "a int comes back as a float64"} {
+	for _, part := range []string{"kind=any", "key=any:0", `field="map[string]interface {}[…]"`, "a int comes back as a float64"} {
 		expect.Equal(t, part, strings.Contains(text(), part), true)
 	}
 	expect.Equal(t, "Put", c.Put(t.Context(), 9, func(context.Context) (map[string]any, error) { return map[string]any{"count": 9}, nil }), nil)

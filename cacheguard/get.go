@@ -71,7 +71,10 @@ func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V
 	if err := admit(ctx, within, g, key, complete != nil || spec.loader != nil || spec.reload != nil || spec.cacheOnly); err != nil {
 		return v, "", err
 	}
-	spec.skipLocal = spec.skipLocal || within != nil // what is made of it may outlive Local.MaxLag
+	if within != nil {
+		within.isMadeOf(g, spec.policy.kind)
+		spec.skipLocal = true // what is made of it may outlive Local.MaxLag
+	}
 	var w way
 	if !g.off.None() {
 		w.look(ctx, g, key)

@@ -12,6 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
+	"github.com/cacheguard/go/internal/run/yield"
 )
 
 var (
@@ -208,11 +209,19 @@ func (g *Guard) runHedge(ctx context.Context, j *load, s limit.Slot, publish fun
 		case <-answered:
 		case <-ctx.Done():
 		}
-		if !part.IsSlow() { // else that was no answer
-			lifecycle.Sleep(ctx, min(g.lateAfter(part), g.cfg.RedisTimeout/2))
-		}
+		g.awaitOthers(ctx, part)
 	}
 	return a
+}
+
+// awaitOthers waits, once Redis has answered, for as long as makes a request late. Where the process is so busy that other answers may be there, and
+// nobody has had time to look, that is a little longer.
+func (g *Guard) awaitOthers(ctx context.Context, part *breaker.Breaker) {
+	longest := g.cfg.RedisTimeout / 2
+	for i, starved := 0, true; starved && i < yield.Reprieves && !part.IsSlow(); i++ { // if it is slow, that was no answer
+		lifecycle.Sleep(ctx, min(g.lateAfter(part), longest))
+		starved, longest = yield.Starved(), g.cfg.RedisTimeout/2/yield.Reprieves
+	}
 }
 
 // retrieveSlowly answers a call whose part is slow: from a load if there is a slot for it, and from Redis if there is none, or that is faster.

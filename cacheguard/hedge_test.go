@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,6 +181,8 @@ func TestThousandCallersThatGiveUpBesideASlowRedisLeaveNothing(t *testing.T) {
 	s := g.loaders.limits.Try(t.Context(), limit.Need{})
 	expect.Equal(t, "the slot is lost", s.IsNone(), false)
 	g.loaders.limits.Free(s)
+	_, err := g.link.Get(t.Context(), f.value("0")) // who joins a read that they had asked for, and that is not sent yet, joins one that is late
+	expect.Equal(t, "error", err, nil)
 	expect.Equal(t, "from Redis", mustGet(t, g, "0", unwanted[string](t)), "stored")
 }
 
@@ -240,6 +243,34 @@ func TestFirstReplyAfterAStopCausesNoSecondLoad(t *testing.T) {
 	expect.Equal(t, "hedged", g.Stats().Hedged, 1)
 }
 
+// There, those who have their answers wait for the processor, also while the time of others is over.
+func TestStopOfRedisCausesOneLoadOfAKeyInABusyProcessToo(t *testing.T) {
+	t.Parallel()
+	f, proxy := keptWaiting(t, Config{HedgeAfter: time.Millisecond}) // less than it takes to have a turn
+	g := f.guards[0]
+	g.loaders.cost.Took(time.Hour) // no part is slow
+	mustGet(t, f.guards[1], "k", returns("stored"))
+	rule := proxy.On(reading, redistest.HoldReply)
+	defer rule.Remove()
+	before := g.Stats().Hedged
+	expect.Equal(t, "the first", mustGet(t, g, "k", returns("loaded")), "loaded")
+	later := async(g, "k", unwanted[string](t))
+	redistest.Await(t, "the next is in line for a load", func() bool { return g.Stats().Waiting == 1 })
+	var over atomic.Bool
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	defer over.Store(true)
+	for range 4 * runtime.GOMAXPROCS(0) {
+		busy.Go(func() { // owner: the test; stop: over; joined at its end
+			for !over.Load() { //nolint:revive // it is busy
+			}
+		})
+	}
+	rule.Remove()
+	want(t, later, "stored")
+	expect.Equal(t, "hedged", g.Stats().Hedged-before, 1)
+}
+
 func TestGetManyThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {
 	t.Parallel()
 	f, proxy := keptWaiting(t, Config{HedgeAfter: soon})
@@ -295,6 +326,16 @@ func TestSlowMessagesCostAWaiterNoLoad(t *testing.T) {
 		proxy.DelaySubscribers(lag)
 		f.wakesAWaiter()
 	})
+	t.Run("SUBSCRIBE", func(t *testing.T) {
+		t.Parallel()
+		proxy := redistest.StartProxy(t, shared.Addr())
+		rule := proxy.On(redistest.Command("subscribe"), redistest.Hold)
+		defer rule.Remove()
+		f := newFleetOn(t, shared.Client(t), cfg, shared.Client(t), proxy.Client(t))
+		f.deaf = true // as long as that takes
+		f.wakesAWaiter()
+		<-rule.Hit()
+	})
 	t.Run("PUBLISH", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.StartServerless(t) // there, processes publish, and not scripts
@@ -305,6 +346,25 @@ func TestSlowMessagesCostAWaiterNoLoad(t *testing.T) {
 		f.wakesAWaiter()
 		<-rule.Hit()
 	})
+}
+
+// Neither a message nor the reply to the question where it is has come.
+func TestGetThatWaitsForAnotherInstanceLoadsBesideARedisThatHasBecomeSlow(t *testing.T) {
+	t.Parallel()
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon, LeaseTTL: time.Hour, WaitTimeout: time.Hour})
+	f.listening()
+	mustGet(t, f.guards[0], "other", returns("v")) // it knows what loads take
+	db := newSource("stored")
+	first := async(f.guards[1], "k", db.load)
+	<-db.begun
+	waits := async(f.guards[0], "k", returns("loaded"))
+	f.awaitRegistered("k", 1)
+	rule := proxy.On(scriptOf("acquire"), redistest.Hold)
+	defer rule.Remove()
+	want(t, waits, "loaded")
+	expect.Equal(t, "hedged", f.guards[0].Stats().Hedged, 1)
+	close(db.release)
+	want(t, first, "stored")
 }
 
 func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {

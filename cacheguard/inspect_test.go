@@ -174,10 +174,10 @@ func TestAnInspectionCanBeRead(t *testing.T) {
   99 bytes, coded, loaded in 2s
   tag "a", version v1
   loaded by shop-1 for 1s, believed to be alive for another 3s; 2 other instances wait
-  updated by an instance that is not known for 0s, believed to be alive for another 0s; 1 instances wait
+  updated by an instance that is not known for 0s, believed to be alive for another 0s; 1 instance waits
   3 loads in a row failed, the error is remembered for 1s: "oops"
   here: in the local tier
-  here: 1 loads or waits under way, 7 callers
+  here: 1 load or wait under way, 7 callers
   here: an invalidation is still to be sent
   here: the cache is bypassed
   here: Redis does not answer

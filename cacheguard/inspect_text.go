@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 // String returns the Inspection for people, one line per fact. Programs use the fields.
@@ -28,16 +30,16 @@ func (i Inspection) String() string {
 		}
 	}
 	if i.Load != nil {
-		line("  loaded %s; %d other instances wait", i.Load, i.Waiting)
+		line("  loaded %s; %s", i.Load, observe.Count(i.Waiting, "other instance waits", "other instances wait"))
 	}
 	for _, w := range i.Writers {
-		line("  updated %s; %d instances wait", w, i.Blocked)
+		line("  updated %s; %s", w, observe.Count(i.Blocked, "instance waits", "instances wait"))
 	}
 	for _, intent := range i.Intents {
 		line("  an intent stands, of a transaction %s", intent)
 	}
 	if i.Failure != nil {
-		failed := fmt.Sprintf("  %d loads in a row failed", i.Failure.InARow)
+		failed := "  " + observe.Count(i.Failure.InARow, "load failed", "loads in a row failed")
 		if i.Failure.Message != "" {
 			failed += fmt.Sprintf(", the error is remembered for %s: %q", shown(i.Failure.Left), i.Failure.Message)
 		}
@@ -79,7 +81,7 @@ func (h Here) String() string {
 		text string
 	}{
 		{h.InTier, "in the local tier"},
-		{h.Loads > 0, fmt.Sprintf("%d loads or waits under way, %d callers", h.Loads, h.Callers)},
+		{h.Loads > 0, observe.Count(h.Loads, "load or wait", "loads or waits") + " under way, " + observe.Count(h.Callers, "caller", "callers")},
 		{h.Pending, "an invalidation is still to be sent"},
 		{h.Bypassed, "the cache is bypassed"},
 		{h.Cut, "Redis does not answer"},

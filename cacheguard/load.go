@@ -86,7 +86,7 @@ func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 	if !l.limits.Permit(ctx, &s) {
 		return loaded{err: context.Cause(ctx)}
 	}
-	load := newLoading(ctx, l, j.key)
+	load := newLoading(ctx, l, j.policy.kind, j.key)
 	load.batch = j.batch
 	ctx, cancel := l.withTimeoutOf(context.WithValue(ctx, loadingKey{}, load), j)
 	done := make(chan loaded, 1)

@@ -77,9 +77,6 @@ func (g *Guard) say(part int, message string) (refused bool) {
 	return refused
 }
 
-// pending is how many invalidations are, those included of which other instances' tiers cannot be told.
-func (g *Guard) pending() int { return g.writes.Pending() + g.notices.Refused() }
-
 // fromItem returns an item of the tier as an answer to calls of the policy. As in Redis, an entry of a Cache is none of the function Get,
 // and the other way round.
 func fromItem[V any](item *tier.Item, p *policy, how Outcome) (f found[V], ok bool) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -102,4 +103,32 @@ func TestAFlushAllUnderLoadIsLoggedOnceAndAnInvalidateAllOfOnesOwnIsNot(t *testi
 	})
 	load()
 	expect.Equal(t, "lines", strings.Count(text(), "entries are invalid or gone"), 1)
+}
+
+// attributes are the names of a line's, each as often as the line has it.
+func attributes(line string) map[string]int {
+	names := make(map[string]int)
+	for _, attribute := range regexp.MustCompile(`([\w.]+)=("(\\.|[^"\\])*"|\S*)`).FindAllStringSubmatch(line, -1) {
+		names[attribute[1]]++
+	}
+	return names
+}
+
+func TestALineAboutAnEntryOfACacheHasEachAttributeOnce(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	cfg.MaxValueBytes = 1
+	f := newFleet(t, standalone(t), 1, cfg)
+	c := newCaches(t, f, CacheConfig[int, string]{Name: "thing", Load: func(context.Context, int) (string, error) { return "too long", nil }})[0]
+	f.wantOf(c, 1, "too long", nil)
+	redistest.Await(t, "it is logged", func() bool { return len(lines(text(), "value cannot be stored")) == 1 })
+	line := lines(text(), "value cannot be stored")[0]
+	for name, n := range attributes(line) {
+		expect.Equal(t, name, n, 1)
+	}
+	for _, has := range []string{"cache=" + f.guards[0].cfg.Prefix, "kind=thing", "key=thing:1"} {
+		if !strings.Contains(line, has) {
+			t.Errorf("%s is not in %s", has, line)
+		}
+	}
 }

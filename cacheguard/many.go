@@ -74,6 +74,7 @@ func (m *many[V]) run(ctx context.Context, keys []string) {
 // admit returns the keys that can be asked for, each once.
 func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 	admitted, seen, within := make([]string, 0, len(keys)), make(map[string]bool, len(keys)), loadingOf(ctx)
+	within.isMadeOf(m.guard, m.spec.policy.kind)
 	m.spec.skipLocal = m.spec.skipLocal || within != nil // as in a Get
 	for _, key := range keys {
 		if seen[key] {

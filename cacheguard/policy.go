@@ -45,6 +45,7 @@ func (p *policy) isNamed() bool { return p.kind.name != "" }
 
 // kind is what the Caches of one name on a Guard have in common. The one without a name is of the entries of no Cache.
 type kind struct {
+	guard     *Guard
 	name      string
 	of        reflect.Type // Cache[K, V]
 	version   int
@@ -58,11 +59,13 @@ type kind struct {
 	fidelity  fidelity.Sampler
 	cost      guess.Cost                          // of loads
 	lately    atomic.Pointer[lately.Keys[recent]] // that are to be replaced; nil: none
+	sources   sync.Map                            // the *kinds that its values are known to be made of
 }
 
 // kinds are the kinds of a Guard, by name.
 type kinds struct {
 	ordinary kind // without a name
+	made     made
 
 	mu    sync.Mutex
 	named map[string]*kind
@@ -116,12 +119,12 @@ func (ks *kinds) all() []*kind {
 	return slices.SortedFunc(slices.Values(all), func(a, b *kind) int { return strings.Compare(a.name, b.name) })
 }
 
-// logAttrs returns the attributes of an entry in a log record, beside its key.
+// logAttrs returns the attributes of an entry in a log record, beside its key; cache is the Prefix already.
 func (p *policy) logAttrs(args ...any) []any {
 	if !p.isNamed() {
 		return args
 	}
-	return append([]any{slog.String("cache", p.kind.name)}, args...)
+	return append([]any{slog.String("kind", p.kind.name)}, args...)
 }
 
 // maxVersion bounds CacheConfig.Version: it is a count, and a larger number is probably a date or a hash.

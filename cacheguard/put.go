@@ -35,7 +35,7 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 	p := &putting{rebuild: c.guard.newRebuild(spec.loadOf(c.guard, key, scope{}, nil), nil, nil)}
 	return c.guard.update(ctx, []string{key}, p, func(ctx context.Context) error {
 		start := time.Now()
-		made := newLoading(ctx, nil)
+		made := newLoading(ctx, nil, c.policy.kind)
 		v, err := write(context.WithValue(ctx, loadingKey{}, made))
 		if err == nil && mayStore {
 			p.written = &loaded{value: &v, took: time.Since(start), ttl: made.chosen(), tags: made.allTags()}

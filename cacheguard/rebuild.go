@@ -36,6 +36,7 @@ type rebuild struct {
 	origin      string         // of the load that it waits for
 	endWait     func(End)      // ends the task of waiting for another instance; nil: there is none
 	patience    time.Time      // when WaitTimeout is over; zero: it has none
+	why         error          // nothing is to be put in the place of an old value
 	waiters     *flight.Waiters
 }
 

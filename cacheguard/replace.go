@@ -21,6 +21,8 @@ var (
 	errTooManyWait   = errors.New("too many keys wait to be loaded")
 	errOfTransaction = errors.New("it was invalidated within a transaction, a write or a loader, whose reads are its own")
 	errIsSlow        = errors.New("Redis is slow")
+	errNotKept       = errors.New("what was loaded is not to be stored, by its TTL")
+	errOvertaken     = errors.New("another write, or another load, came in between")
 	errOfOthers      = errors.New("the call replaces values of another Cache, of which this one may be made, or the other way round")
 )
 
@@ -167,6 +169,7 @@ func (r *replacing) Load(ctx context.Context, withdraw func()) (f protocol.Filli
 	g := r.guard
 	ctx, cancel := g.apart(ctx)
 	defer cancel()
+	defer func() { r.why = cmp.Or(r.why, context.Cause(ctx)) }()
 	g.inbox.Start()
 	waiter := g.inbox.Watch(protocol.LeaseKey(r.load.valueKey))
 	defer waiter.Stop()
@@ -180,12 +183,16 @@ func (r *replacing) Load(ctx context.Context, withdraw func()) (f protocol.Filli
 		switch {
 		case err != nil:
 			r.recall(err)
+			r.why = err
 			return f, false
 		case got.Status == protocol.Granted && r.shares == "":
 			return r.lead(ctx, got), false
 		case got.Status == protocol.Free && time.Since(slotless) < longestSlotWait:
 			r.stay(ctx, shortestStay)
 			continue
+		case got.Status == protocol.Free:
+			r.why = errNoSpareSlot
+			return f, false
 		case got.Status == protocol.Granted:
 			g.life.Go(r.giveUp) // the load that it shares has ended without a word; stop: RedisTimeout; joined by Close
 			return f, false
@@ -230,7 +237,7 @@ func (r *replacing) awaitEnd(ctx context.Context, waiter *wake.Waiter, got proto
 		return true, false // it ended without a word
 	}
 	waiter.Waiting()
-	timer := time.NewTimer(wake.Patience(got.Left, got.Registered, polls))
+	timer := time.NewTimer(r.trusts(got, polls))
 	defer timer.Stop()
 	select {
 	case msg := <-waiter.C:
@@ -261,13 +268,17 @@ func (r *rebuild) loadFor(ctx context.Context, generation string) (f protocol.Fi
 	out := r.guard.loaders.run(ctx, r.load, r.slot)
 	if out.err != nil && !out.absent {
 		r.report(ctx, out.answer(Loaded, 0))
+		r.why = out.err
 		return f
 	}
 	stamp, refused := r.stamp(ctx, out.tags)
 	if errors.Is(refused, epoch.ErrUnproven) {
 		return f
 	}
-	return r.prepare(ctx, out, generation, stamp, refused)
+	if f = r.prepare(ctx, out, generation, stamp, refused); f.TTL <= 0 {
+		r.why = cmp.Or(refused, out.refused, errNotKept)
+	}
+	return f
 }
 
 // Report counts what came of it.
@@ -276,10 +287,11 @@ func (r *rebuild) Report(ctx context.Context, status string, err error) {
 		r.guard.replaced.Add(1)
 		return
 	}
+	why := cmp.Or(r.why, errOvertaken)
 	if status != protocol.Refused {
-		err = cmp.Or(err, errors.New(status))
+		why = errors.New(status)
 	}
-	r.guard.unreplaced(ctx, r.load.key, err)
+	r.guard.unreplaced(ctx, r.load.key, cmp.Or(err, why))
 }
 
 // reloading is the value that is loaded at the end of an update, for the key that is to be replaced. Nobody serves the old one any more.
@@ -326,8 +338,8 @@ func (r *reloading) Filling(ctx context.Context, generation string) (f protocol.
 			r.stay(ctx, shortestStay)
 		}
 	}
-	if !r.slot.IsNone() {
-		r.epochs = nil
+	if r.why = cmp.Or(context.Cause(ctx), errNoSpareSlot); !r.slot.IsNone() {
+		r.why, r.epochs = nil, nil
 		r.prepareLoad(ctx)
 		f = r.loadFor(ctx, generation)
 	}

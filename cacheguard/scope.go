@@ -58,6 +58,7 @@ func pastOf(ctx context.Context, g *Guard, key string) (p write.Past) {
 // loading is a load under way, found in the context of its loader.
 type loading struct {
 	loaders *loaders // nil: the write of a Put makes the value
+	kind    *kind    // of the value
 	keys    []string
 	parent  *loading     // the load whose loader made this one necessary
 	ttl     atomic.Int64 // set by SetTTL; unset: the Guard's
@@ -95,8 +96,8 @@ const unset = time.Duration(^uint64(0) >> 1)
 
 type loadingKey struct{}
 
-func newLoading(ctx context.Context, l *loaders, keys ...string) *loading {
-	load := &loading{loaders: l, keys: keys, parent: loadingOf(ctx)}
+func newLoading(ctx context.Context, l *loaders, k *kind, keys ...string) *loading {
+	load := &loading{loaders: l, kind: k, keys: keys, parent: loadingOf(ctx)}
 	load.ttl.Store(int64(unset))
 	return load
 }

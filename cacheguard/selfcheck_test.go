@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -217,4 +218,24 @@ func TestAUserWithTheDocumentedRightsCanUseACluster(t *testing.T) {
 			t.Errorf("%s: %s, %v", key, how, err)
 		}
 	}
+}
+
+func TestSelfCheckBlamesNothingThatWasNotRefusedWhereRedisIsSlow(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, shared.Addr())
+	g := newFleetOn(t, shared.Client(t), Config{}, proxy.Client(t)).guards[0]
+	expect.Equal(t, "error", g.SelfCheck(redistest.Patiently(t)), nil)
+	proxy.Delay(200 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := g.SelfCheck(ctx)
+	expect.ErrorIs(t, err, context.DeadlineExceeded)
+	namesCause(t, err, "redis is slow, as a round trip takes ", "nothing was refused")
+	proxy.Delay(0)
+	proxy.BlackHole(true)
+	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	namesCause(t, g.SelfCheck(ctx), "redis does not answer")
+	proxy.BlackHole(false)
+	proxy.Cut() // nobody has to wait for the time-outs of the client
 }

@@ -85,7 +85,7 @@ const (
 // different each time.
 //
 // The Guard skips a hit when all of MaxLoads are taken, or 4 comparisons are under way. It never compares remembered
-// absence, stale values, or values of Fetch.
+// absence, stale values, or values of Fetch; nor pages of package middleware, which those are.
 type VerifyConfig struct {
 	// OneIn is how many hits there are for each one compared. Default: 0, none; it then costs nothing.
 	OneIn int

@@ -18,8 +18,11 @@ type Stats struct {
 	Waiting int // calls that wait for a load, a slot or another instance
 	Warming int // calls of Cache.Warm under way
 
-	Pending    int           // keys and tags whose invalidation is pending, see Invalidate; and those of which Redis lets nobody tell local tiers
+	Pending    int           // keys and tags whose invalidation is pending, see Invalidate
 	PendingFor time.Duration // since when some are
+
+	RefusedMessages    int           // to local tiers, which Redis does not let this process publish: the values are gone, but others' tiers may have them until Local.TTL
+	RefusedMessagesFor time.Duration // since when some are
 
 	Intents      int           // of Guard.Intend, and of writes that called Also, that are not done
 	OldestIntent time.Duration // since when the oldest of them stands
@@ -31,6 +34,8 @@ type Stats struct {
 	Altered uint64 // values that the Guard checked, and that did not come back from the Codec as they were: see Codec
 
 	UnknownTags, UnknownKeys uint64 // invalidated, so far, and of a kind that no load of this Guard has had, and no Cache has; through a feed: of none of its Guards
+
+	Undeclared string // of which Caches the values are made of values of others, though no CacheConfig.MadeOf says so: "view of product, page of view"
 
 	Breakers     int  // circuit breakers: one, or those of the parts of a cluster; a disabled Guard has none
 	BreakersOpen int  // how many are open: Redis, or that part of it, is not asked
@@ -59,12 +64,13 @@ func (g *Guard) Stats() Stats {
 	}
 	s := Stats{
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
-		Pending: g.pending(), PendingFor: g.journal.PendingFor(),
+		Pending: g.writes.Pending(), RefusedMessages: g.notices.Refused(),
 		Bypassed: g.off.Bypassed(), Subscribed: g.inbox.Up() && !g.local.Deaf(),
 		FailedRefreshes: g.journal.Times(report.Unrefreshed), Altered: g.journal.Times(report.Altered) + g.journal.Times(report.AlteredAgain),
 		UnknownTags: g.journal.Tags.Count(), UnknownKeys: g.journal.Keys.Count(),
-		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
+		Undeclared: g.kinds.made.undeclared(), BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
+	s.PendingFor, s.RefusedMessagesFor = g.journal.PendingFor()
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
 	s.Breakers, s.BreakersOpen, s.SlowParts = g.countBreakers()
 	s.Replaced, s.NotReplaced = g.replaced.Load(), g.journal.Times(report.Unreplaced)

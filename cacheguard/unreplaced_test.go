@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -21,6 +22,7 @@ type unreplacing struct {
 // aCause is why a thing is removed, and not replaced.
 type aCause struct {
 	cfg  func(*Config)
+	load func() (string, error)                   // but for the first time
 	does func(t *testing.T, u *unreplacing) error // makes it so, and invalidates
 	says string                                   // the log
 }
@@ -80,6 +82,25 @@ var causes = map[string]aCause{
 		expect.Equal(t, "an error", err != nil, true)
 		return nil
 	}},
+	"a load that fails": {says: errBroken.Error(), load: func() (string, error) { return "", errBroken }, does: func(t *testing.T, u *unreplacing) error {
+		return u.invalidates(t)
+	}},
+	"a load that fails after an Update": {says: errBroken.Error(), load: func() (string, error) { return "", errBroken }, does: func(t *testing.T, u *unreplacing) error {
+		return u.updates(t.Context(), nil)
+	}},
+	"a value that is gone": {says: errNotKept.Error(), cfg: func(cfg *Config) { cfg.NegativeTTL = off }, load: func() (string, error) { return "", ErrNotFound }, does: func(t *testing.T, u *unreplacing) error {
+		return u.invalidates(t)
+	}},
+	"another write": {says: errOvertaken.Error(), does: func(t *testing.T, u *unreplacing) error {
+		held := u.proxy.On(scriptOf("replace"), redistest.Hold).Times(1)
+		done := make(chan error, 1)
+		go func() { done <- u.Invalidate(context.Background(), 1) }() // owner: the test; ends with the request; joined by receiving
+		<-held.Hit()
+		value := u.guard.keys.ValueKey(u.Key(1))
+		expect.Equal(t, "what another write removes", u.redis.Del(t.Context(), value, protocol.LeaseKey(value)).Val(), 2)
+		held.Release()
+		return <-done
+	}},
 	"an UpdateMany in a transaction": {says: errOfTransaction.Error(), does: func(t *testing.T, u *unreplacing) error {
 		in := mustIntend(t, u.guard, Changes{Keys: []string{"another"}})
 		defer mustDone(t, in)
@@ -119,15 +140,19 @@ func TestWhatIsRemovedInsteadOfReplacedIsCountedAndLogged(t *testing.T) {
 			}
 			proxy := redistest.StartProxy(t, shared.Addr())
 			f := newFleetOn(t, shared.Client(t), cfg, proxy.Client(t))
+			load := func() (string, error) { return "v", nil }
 			c := newCaches(t, f, CacheConfig[int, string]{
-				Name: "hot", Replace: time.Hour, Load: func(context.Context, int) (string, error) { return "v", nil },
+				Name: "hot", Replace: time.Hour, Load: func(context.Context, int) (string, error) { return load() },
 			})[0]
 			f.wantOf(c, 1, "v", nil)
 			f.stored()
+			if cause.load != nil {
+				load = cause.load
+			}
 			expect.Equal(t, "the write", cause.does(t, &unreplacing{f, c, proxy}), nil)
 			removed(t, c, f)
-			if !strings.Contains(log(), cause.says) {
-				t.Errorf("%q is not in the log: %s", cause.says, log())
+			if line := strings.Join(lines(log(), "could not be replaced"), ""); !strings.Contains(line, cause.says) {
+				t.Errorf("%q is not the reason: %s", cause.says, log())
 			}
 		})
 	}

@@ -43,6 +43,7 @@ func (w *writer) Named(ctx context.Context, keys, tags []string) {
 func (w *writer) Replacing(ctx context.Context, keys []string) map[string]write.Replacement {
 	return (*Guard)(w).replacing(ctx, keys)
 }
+func (w *writer) Levels() *write.Levels                  { return w.kinds.made.levels.Load() }
 func (w *writer) Ended(names []string)                   { (*Guard)(w).reloadNamed(names...) }
 func (w *writer) ArePending(keys bool)                   { w.off.Put(whyoff.Pending, keys) }
 func (w *writer) AreIntended(some bool)                  { w.off.Put(whyoff.Intents, some) }

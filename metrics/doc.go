@@ -53,6 +53,8 @@
 //	cacheguard_hedges_won_total{cache}                calls that such a load answered (Watch)
 //	cacheguard_pending_invalidations{cache}              keys whose invalidation is still to be sent (Watch)
 //	cacheguard_pending_invalidations_age_seconds{cache}  since when some are (Watch)
+//	cacheguard_refused_messages{cache}                   to local tiers, about invalidations: Redis does not let the process publish them (Watch)
+//	cacheguard_refused_messages_age_seconds{cache}       since when some are (Watch)
 //	cacheguard_intents{cache}                         intents of transactions that are not done (Watch)
 //	cacheguard_intent_oldest_seconds{cache}           since when the oldest of these stands (Watch)
 //	cacheguard_bypassed{cache}                        1 if the cache is bypassed: Guard.Bypass (Watch)

@@ -132,6 +132,8 @@ var exportedOfGets = map[string]float64{
 	"cacheguard_rejected_fills_total{cache=shop,reason=unstorable}": 1,
 	"cacheguard_loads_in_flight{cache=shop}":                        0,
 	"cacheguard_pending_invalidations{cache=shop}":                  0,
+	"cacheguard_refused_messages{cache=shop}":                       0,
+	"cacheguard_refused_messages_age_seconds{cache=shop}":           0,
 	"cacheguard_verified_total{cache=shop,result=matched}":          0,
 	"cacheguard_stale_age_seconds{cache=shop}":                      0,
 	"cacheguard_breakers_open{cache=shop}":                          0,

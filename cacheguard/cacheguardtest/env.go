@@ -58,7 +58,13 @@ func New(t testing.TB, cfg cacheguard.Config) *Env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = guard.Close() }) // always nil
+	t.Cleanup(func() {
+		t.Helper()
+		if made := guard.Stats().Undeclared; made != "" {
+			t.Logf("cacheguardtest: values of Caches are made of values of others, name those in CacheConfig.MadeOf: %s", made)
+		}
+		_ = guard.Close() // always nil
+	})
 	e.Guard = guard
 	e.await("the local tier hears of invalidations", func(g *testenv.Guard) bool { return g.Listening() })
 	return e

@@ -16,8 +16,12 @@ import (
 	"github.com/cacheguard/go/internal/redis/serverinfo"
 )
 
-// samples is how many PINGs the latency is of.
-const samples = 100
+// samples is how many PINGs the latency is of, at most: somebody waits for the answer.
+const (
+	samples  = 100
+	fewest   = 10
+	patience = 2 * time.Second // after which these do
+)
 
 // far is a round trip that no Redis nearby takes.
 const far = 20 * time.Millisecond
@@ -224,13 +228,13 @@ func memory(info map[string]string) (result, detail string) {
 
 // measure measures round trips, and how far the server's clock is ahead of this machine's.
 func measure(ctx context.Context, rdb *redis.Client) (latency roundTrips, offset time.Duration, err error) {
-	took := make(roundTrips, samples)
-	for i := range took {
+	var took roundTrips
+	for start := time.Now(); len(took) < samples && (len(took) < fewest || time.Since(start) < patience); {
 		began := time.Now()
 		if err := rdb.Ping(ctx).Err(); err != nil {
 			return nil, 0, err
 		}
-		took[i] = time.Since(began)
+		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
 	began := time.Now()

@@ -12,6 +12,7 @@ import (
 
 const (
 	longLoad   = 3         // seconds
+	stillWrong = 5         // the same, since an error: then it may be over
 	longBehind = 10        // the same
 	muchLog    = 512 << 20 // half of the default of MaxRetained
 	longLock   = 30        // the same
@@ -48,7 +49,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			}
 		}
 	}
-	return slices.Concat(all, mistyped(guards), busiest(rates))
+	return slices.Concat(all, mistyped(guards), undeclared(guards), busiest(rates))
 }
 
 // findings says what one Guard's page shows.
@@ -63,7 +64,7 @@ func (g *pagedGuard) findings() (all []finding) {
 	}
 	if g.Altered > 0 {
 		all = append(all, finding{
-			Result: warning, Detail: fmt.Sprintf("%d values do not come back from the codec as they were: its log names a field", g.Altered),
+			Result: warning, Detail: observe.Count(int(g.Altered), "value does", "values do") + " not come back from the codec as they were: its log names a field",
 		})
 	}
 	if len(g.Running) > 0 && g.Running[0].Took >= longLoad { // it is the longest
@@ -87,7 +88,11 @@ func (g *pagedGuard) trouble(name string) finding {
 	case "pending":
 		f.Result, f.Detail = wrong, "invalidations are pending"+lasted
 	case "refused":
-		f.Result, f.Detail = wrong, "Redis answered with an error, last "+seconds(g.Troubles[name])+" ago: "+g.Refused
+		since := ""
+		if f.Result = wrong; g.Troubles[name] > stillWrong {
+			f.Result, since = warning, " and not since then"
+		}
+		f.Detail = "Redis answered with an error, last " + seconds(g.Troubles[name]) + " ago" + since + ": " + g.Refused
 	case "deaf":
 		if f.Detail = "messages do not arrive"; g.Troubles[name] > 0 { // 0: since when is not known
 			f.Detail += lasted
@@ -95,9 +100,9 @@ func (g *pagedGuard) trouble(name string) finding {
 	case "mute":
 		f.Detail = "messages about invalidations are refused" + lasted + ": other local tiers may serve old values until Local.TTL"
 	case "saturated":
-		f.Detail = fmt.Sprintf("%d loads wait for MaxLoads, which is %d%s", g.Queued, g.MaxLoads, lasted)
+		f.Detail = fmt.Sprintf("%s for MaxLoads, which is %d%s", observe.Count(g.Queued, "load waits", "loads wait"), g.MaxLoads, lasted)
 	case "intent":
-		f.Detail = fmt.Sprintf("%d intents stand, the oldest%s", g.Intents, lasted[1:])
+		f.Detail = observe.Count(g.Intents, "intent stands", "intents stand") + ", the oldest" + lasted[1:]
 	case "bypassed":
 		f.Detail = "the cache is bypassed" + lasted
 	default: // of a later version

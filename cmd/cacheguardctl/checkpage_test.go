@@ -29,7 +29,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3}},{"name":"","rate":100}]}],
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
 		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12},{"name":"well","behind":9}]}`
-	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","troubles":{"deaf":0,"mute":5}}]}`
+	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","refused":"get: NOPERM","troubles":{"deaf":0,"mute":5,"refused":26}}]}`
 	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}]}]}`
 	const strange = `{"guards":[{"prefix":"other","instance":"other-1","troubles":{"outage":1}}]}`
 	dead := httptest.NewServer(http.NotFoundHandler())
@@ -64,6 +64,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"warning shop-1: feed log: the database keeps 1024.0MiB of its log for it",
 		"warning shop-1: feed late is behind for 12s",
 		"ok shop-2: its page shows nothing wrong",
+		"warning shop-3: Redis answered with an error, last 26s ago and not since then: get: NOPERM",
 		"warning shop-3: messages do not arrive",
 		"warning shop-3: messages about invalidations are refused, for 5s: other local tiers may serve old values until Local.TTL",
 		`warning : its page shows no Guard with the Prefix "shop"`,

@@ -94,6 +94,18 @@ func mistyped(guards []*pagedGuard) (all []finding) {
 	return all
 }
 
+// undeclared says which Caches have values that are made of values of others, of which instances that only write do not know.
+func undeclared(guards []*pagedGuard) (all []finding) {
+	for _, g := range guards {
+		if g.Undeclared != "" {
+			all = append(all, finding{Check: "instance", Node: g.Instance, Result: warning, Detail: fmt.Sprintf(
+				"values of Caches are made of values of others, and CacheConfig.MadeOf does not say so: %s", g.Undeclared,
+			)})
+		}
+	}
+	return all
+}
+
 // missing returns those of the keys that Redis has nothing of.
 func missing(e *env, guard *cacheguard.Guard, names []string) (none []string, err error) {
 	for _, key := range names {

@@ -13,10 +13,11 @@ import (
 func TestCheckNamesWhatIsInvalidatedAndNoInstanceHas(t *testing.T) {
 	t.Parallel()
 	first := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-1","tags":["category"],"keys":["price"],
-		"unknown_tags":{"categroy":2,"list":1},"unknown_keys":{"prodcut":3,"product":1},"caches":[{"name":""}]}]}`)
+		"undeclared":"view of product","unknown_tags":{"categroy":2,"list":1},"unknown_keys":{"prodcut":3,"product":1},"caches":[{"name":""}]}]}`)
 	second := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-2","tags":["list"],"keys":[],"unknown_keys":{"price":1},"caches":[{"name":"product"}]}]}`)
 	r := ctl(t, at(shared), "--prefix", "shop", "check", "--page", first+","+second)
-	r.want(t, done, `tags like "categroy" were invalidated (2), and no load of these instances has had one`, `keys like "prodcut" were invalidated (3)`)
+	r.want(t, done, `tags like "categroy" were invalidated (2), and no load of these instances has had one`, `keys like "prodcut" were invalidated (3)`,
+		"CacheConfig.MadeOf does not say so: view of product")
 	expect.Equal(t, "findings", strings.Count(r.out, "were invalidated"), 2)
 }
 
@@ -59,7 +60,7 @@ func TestSizeMeasuresEntriesAndLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	r := ctl(t, at(s), "size", "--samples=2", "--payload=100", "--tags=0,1")
-	r.want(t, done, "no cache", "a cache with a version", "MORE THAN A SET", "INSTANCES", "1000", "21000", "SERIES OF METRICS", "1103000")
+	r.want(t, done, "no cache", "a cache with a version", "MORE THAN A SET", "INSTANCES", "1000", "21000", "SERIES OF METRICS", "1105000")
 	expect.Equal(t, "lines of entries", strings.Count(r.out, " 100 "), 7) // and the fleet of 100
 	left, err := s.Client(t).Keys(t.Context(), "*").Result()
 	expect.ErrorIs(t, err, nil)

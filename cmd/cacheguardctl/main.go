@@ -67,9 +67,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -167,7 +169,7 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 		return exited // --help or --version
 	}
 	if err != nil {
-		return complain(stderr, err, misused)
+		return complain(stderr, misplaced(parser, err), misused)
 	}
 	if strings.HasPrefix(command.Command(), "cdc ") { // which need no Redis
 		return finish(command, &env{ctx: ctx, all: &all, out: &printer{to: stdout, json: all.JSON}}, stderr)
@@ -185,6 +187,23 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 		return complain(stderr, err, unreachable)
 	}
 	return finish(command, e, stderr)
+}
+
+// misplaced says behind which commands a flag goes that stands before them.
+func misplaced(parser *kong.Kong, err error) error {
+	var of []string
+	unknown := regexp.MustCompile(`unknown flag (--[\w-]+)`).FindStringSubmatch(err.Error())
+	for _, command := range parser.Model.Leaves(true) {
+		for _, flag := range command.Flags {
+			if unknown != nil && "--"+flag.Name == unknown[1] {
+				of = append(of, "cacheguardctl "+command.Path()+" "+unknown[1])
+			}
+		}
+	}
+	if of == nil {
+		return err
+	}
+	return fmt.Errorf("%s goes behind its command: %s", unknown[1], strings.Join(of, ", "))
 }
 
 // version names the module's version, as it was installed, and Go's.

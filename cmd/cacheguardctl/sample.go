@@ -32,6 +32,8 @@ type sampled struct {
 	Event       string  `json:"event"`       // sampled
 	Cache       string  `json:"cache"`       // its name, which its keys begin with; empty: keys of no cache
 	Invalidated int     `json:"invalidated"` // messages
+	Most        string  `json:"most"`        // what most of them were about, as watch names it; empty: there were none
+	OfMost      int     `json:"of_most"`     // how many
 	Instance    string  `json:"instance"`    // empty: what follows is not known, as no page was asked
 	Gets        float64 `json:"gets_per_sec"`
 	Ratio       float64 `json:"hit_ratio"` // -1: nobody asked
@@ -48,12 +50,48 @@ func (r sampled) rows() [][]string {
 		name = "(no cache)"
 	}
 	row := []string{r.Time, name, "invalidated " + strconv.Itoa(r.Invalidated)}
+	if r.Most != "" {
+		row[2] += fmt.Sprintf(", %d of them %s", r.OfMost, r.Most)
+	}
 	if r.Instance == "" {
 		return [][]string{row}
 	}
 	return [][]string{append(row, r.Instance, fmt.Sprintf("gets/s %.1f", r.Gets), "hits "+percent(r.Ratio), fmt.Sprintf("loads/s %.1f", r.Loads),
 		fmt.Sprintf("loading %d", r.Loading), fmt.Sprintf("queued %d", r.Queued), fmt.Sprintf("waiting %d", r.Waiting),
 		fmt.Sprintf("takeovers %d", r.Takeovers))}
+}
+
+// mostNames is of how many names of a cache a sample knows how often they were invalidated.
+const mostNames = 10_000
+
+// invalidations are the invalidations of a cache since the last sample.
+type invalidations struct {
+	n     int
+	names map[string]int
+}
+
+func (c *invalidations) add(name string) {
+	c.n++
+	if c.names == nil {
+		c.names = make(map[string]int)
+	}
+	if _, known := c.names[name]; known || len(c.names) < mostNames {
+		c.names[name]++
+	}
+}
+
+// to adds what was counted to a sample.
+func (c *invalidations) to(s sampled) sampled {
+	if c == nil {
+		return s
+	}
+	s.Invalidated = c.n
+	for _, name := range slices.Sorted(maps.Keys(c.names)) {
+		if n := c.names[name]; n > s.OfMost {
+			s.Most, s.OfMost = name, n
+		}
+	}
+	return s
 }
 
 // paged is a part of what a page of package admin says. Durations are in seconds.
@@ -80,6 +118,7 @@ type pagedGuard struct {
 	Warming                   int
 	Refreshes                 uint64 `json:"failed_refreshes"`
 	Altered                   uint64
+	Undeclared                string
 	Tags, Keys                []string          // the kinds that loads have had; nil: it does not say
 	NoTags                    map[string]uint64 `json:"unknown_tags"`
 	NoKeys                    map[string]uint64 `json:"unknown_keys"`
@@ -124,7 +163,7 @@ func (c *pagedCache) label() string {
 // sample counts invalidations, and asks the pages, every now and then.
 func (c *watch) sample(e *env) error {
 	sub := e.rdb.Subscribe(e.ctx, channel(e))
-	messages, lost := make(chan string), make(chan error, 1)
+	messages, lost := make(chan seen), make(chan error, 1)
 	ctx, cancel := context.WithCancel(e.ctx)
 	unhook := closeAtEnd(e, sub)
 	var receiving sync.WaitGroup
@@ -141,11 +180,14 @@ func (c *watch) sample(e *env) error {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	invalidated := make(map[string]int)
+	invalidated := make(map[string]*invalidations)
 	for n := 1; ; {
 		select {
-		case cache := <-messages:
-			invalidated[cache]++
+		case event := <-messages:
+			if invalidated[event.cache] == nil {
+				invalidated[event.cache] = new(invalidations)
+			}
+			invalidated[event.cache].add(event.Name)
 		case err := <-lost:
 			if e.ctx.Err() != nil {
 				return nil
@@ -169,8 +211,8 @@ func (c *watch) sample(e *env) error {
 	}
 }
 
-// receive passes on the caches of what is invalidated.
-func receive(ctx context.Context, sub *redis.PubSub, caches chan<- string) error {
+// receive passes on what is invalidated.
+func receive(ctx context.Context, sub *redis.PubSub, events chan<- seen) error {
 	for {
 		msg, err := sub.ReceiveMessage(ctx)
 		if err != nil {
@@ -180,7 +222,7 @@ func receive(ctx context.Context, sub *redis.PubSub, caches chan<- string) error
 			continue
 		}
 		select {
-		case caches <- read(msg.Payload).cache:
+		case events <- read(msg.Payload):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -188,9 +230,9 @@ func receive(ctx context.Context, sub *redis.PubSub, caches chan<- string) error
 }
 
 // printSamples prints what each page says, with the invalidations of its caches, and then those of others.
-func (c *watch) printSamples(e *env, invalidated map[string]int) error {
+func (c *watch) printSamples(e *env, invalidated map[string]*invalidations) error {
 	now := time.Now().UTC().Format(time.RFC3339)
-	counted := make(map[string]bool)
+	shown := make(map[string]bool)
 	for _, page := range c.Page {
 		p, err := lookAt(e.ctx, page)
 		if err != nil {
@@ -198,22 +240,22 @@ func (c *watch) printSamples(e *env, invalidated map[string]int) error {
 		}
 		for _, g := range p.of(e.all.Prefix) {
 			for _, cache := range g.Caches {
-				counted[cache.Name] = true
-				if err := e.out.print(sampled{
-					Time: now, Event: "sampled", Cache: cache.Name, Invalidated: invalidated[cache.Name], Instance: g.Instance,
+				shown[cache.Name] = true
+				if err := e.out.print(invalidated[cache.Name].to(sampled{
+					Time: now, Event: "sampled", Cache: cache.Name, Instance: g.Instance,
 					Gets: cache.Rate, Ratio: cache.Ratio, Loads: cache.Loads, Loading: g.Loading, Queued: g.Queued, Waiting: g.Waiting,
 					Takeovers: cache.Takeovers,
-				}); err != nil {
+				})); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	for _, cache := range slices.Sorted(maps.Keys(invalidated)) {
-		if counted[cache] {
+		if shown[cache] {
 			continue
 		}
-		if err := e.out.print(sampled{Time: now, Event: "sampled", Cache: cache, Invalidated: invalidated[cache], Ratio: -1}); err != nil {
+		if err := e.out.print(invalidated[cache].to(sampled{Time: now, Event: "sampled", Cache: cache, Ratio: -1})); err != nil {
 			return err
 		}
 	}

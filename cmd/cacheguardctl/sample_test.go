@@ -34,7 +34,7 @@ func TestWatchSamplesWhatTheCachesOfAnInstanceDo(t *testing.T) {
 	out, err := cmd.StdoutPipe()
 	expect.ErrorIs(t, err)
 	expect.ErrorIs(t, cmd.Start())
-	invalidated, took := 0, 0.0
+	invalidated, took, most := 0, 0.0, ""
 	for lines := bufio.NewScanner(out); invalidated == 0 || took == 0; {
 		_, err := products.Get(t.Context(), 1)
 		expect.ErrorIs(t, err)
@@ -47,7 +47,11 @@ func TestWatchSamplesWhatTheCachesOfAnInstanceDo(t *testing.T) {
 		if s.Cache == "product" && s.Instance == "shop-1" {
 			invalidated += s.Invalidated
 			took += s.Gets
+			most += s.Most
 		}
+	}
+	if !strings.HasPrefix(most, "product:1") {
+		t.Errorf("most of them were about %q", most)
 	}
 	expect.ErrorIs(t, cmd.Process.Signal(os.Interrupt))
 	expect.ErrorIs(t, cmd.Wait())
@@ -72,7 +76,7 @@ func TestWatchCountsInvalidationsByCacheWithoutAPage(t *testing.T) {
 		expect.ErrorIs(t, guard.Invalidate(t.Context(), "price:1"))
 		select {
 		case line = <-found:
-			if !strings.Contains(line, "price  invalidated ") {
+			if !strings.Contains(line, "price  invalidated ") || !strings.Contains(line, " of them price:1") {
 				t.Error(line)
 			}
 		default:

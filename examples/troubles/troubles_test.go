@@ -13,7 +13,7 @@ func TestASlowLoaderIsFound(t *testing.T) {
 	f := newFleet(t, "A loader is slow")
 	f.slowLoader()
 	f.checks(nil, `a load of "report" has run for`)
-	f.ctl(0, "--prefix shop inspect report", "1 other instances wait")
+	f.ctl(0, "--prefix shop inspect report", "1 other instance waits")
 	f.measures(1, "cacheguard_requests_waiting", `cache="shop"`, "1", nil)
 	f.shows(0, "running", func(s *shown) bool {
 		running := s.Guards[0].Running
@@ -182,7 +182,7 @@ func TestAnIntentThatNobodyEndsIsFound(t *testing.T) {
 	f.ctl(0, "--prefix shop inspect report", "an intent stands, of a transaction by shop-1 for ", "believed to be alive for another")
 	f.measures(0, "cacheguard_intents", `cache="shop"`, "1", f.forgottenIntent)
 	f.counts(0, "cacheguard_intent_oldest_seconds", `cache="shop"`, f.forgottenIntent)
-	f.checks(f.forgottenIntent, "1 intents stand, the oldest for ")
+	f.checks(f.forgottenIntent, "1 intent stands, the oldest for ")
 	f.shows(0, "intents stand", func(s *shown) bool {
 		f.forgottenIntent()
 		return s.Guards[0].Intents == 1 && s.Guards[0].Troubles["intent"] > 0

@@ -109,7 +109,7 @@ func (e *episode) end(args ...any) {
 		e.timer = nil
 	}
 	if e.logged {
-		attrs := []any{"lasted", time.Since(e.since).Round(time.Millisecond).String()}
+		attrs := []any{"lasted", text(time.Since(e.since))}
 		for _, c := range e.costs {
 			attrs = append(attrs, c.name, c.count.Load()-c.before)
 		}

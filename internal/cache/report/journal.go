@@ -97,7 +97,7 @@ func (j *Journal) Breaker(open bool) {
 
 // Slowness is what goes on when Redis becomes slow, or is so no more.
 type Slowness struct {
-	Redis, Loads time.Duration // what they take
+	Redis, Loads time.Duration // what they take; Loads 0: nobody knows
 	Hedged       uint64        // loads beside Redis, ever
 	Calls        string        // what they do
 }
@@ -109,7 +109,11 @@ func (j *Journal) Slow(parts int64, s Slowness) {
 		j.late.end()
 		return
 	}
-	j.late.begin("redis", s.Redis.Round(time.Millisecond).String(), "loads", s.Loads.Round(time.Millisecond).String(), "parts", parts, "calls", s.Calls)
+	args := []any{"parts", parts, "calls", s.Calls}
+	if s.Loads > 0 { // else it is not known yet
+		args = append([]any{"loads", text(s.Loads)}, args...)
+	}
+	j.late.begin(append([]any{"redis", text(s.Redis)}, args...)...)
 }
 
 // RedisFailed notes that an operation failed. It reports whether that is news: a request that an open breaker refused is none.
@@ -141,8 +145,10 @@ func (j *Journal) PendingChanged(key string) {
 // UntoldChanged notes that a message to local tiers was refused, on the channel; empty: that one was let through at last.
 func (j *Journal) UntoldChanged(channel string) { j.mute.changed("channel", channel) }
 
-// PendingFor is since when invalidations or their messages are pending; 0: none is.
-func (j *Journal) PendingFor() time.Duration { return max(j.pending.lasting(), j.mute.lasting()) }
+// PendingFor is since when invalidations are pending, and since when messages about others are refused; 0: none is.
+func (j *Journal) PendingFor() (invalidations, messages time.Duration) {
+	return j.pending.lasting(), j.mute.lasting()
+}
 
 // Subscribed notes whether messages arrive, and why not, as far as that is known.
 func (j *Journal) Subscribed(live bool, why error) {

@@ -209,7 +209,9 @@ func TestMessagesThatAreRefusedAreNoPendingInvalidations(t *testing.T) {
 		troubles := j.Troubles()
 		expect.Equal(t, "pending", troubles.Pending, 0)
 		expect.Equal(t, "mute", troubles.Mute, time.Second)
-		expect.Equal(t, "since", j.PendingFor(), time.Second)
+		pending, refused := j.PendingFor()
+		expect.Equal(t, "pending since", pending, 0)
+		expect.Equal(t, "refused since", refused, time.Second)
 		untold = 1 // another part's
 		j.UntoldChanged("")
 		expect.Equal(t, "mute with fewer", j.Troubles().Mute, time.Second)
@@ -257,4 +259,24 @@ func TestTheEndOfATroubleSaysWhatItCost(t *testing.T) {
 	count.Add(4)
 	e.end("left", 1)
 	expect.Equal(t, "what it cost, and what is left", lines(text(), " failed=7 left=1\n"), 1)
+}
+
+func TestTheLineOfASlowRedisSaysWhatIsKnown(t *testing.T) {
+	for _, c := range []struct {
+		loads time.Duration
+		says  string
+	}{
+		{0, "redis=30ms parts=2 "}, // what loads take is not known before one has ended
+		{300 * time.Microsecond, "redis=30ms loads=300µs parts=2 "},
+		{20*time.Millisecond + 1, "redis=30ms loads=20ms parts=2 "},
+	} {
+		logger, log := logged()
+		var j Journal
+		j.Open(Config{Logger: logger})
+		j.Slow(2, Slowness{Redis: 30 * time.Millisecond, Loads: c.loads, Calls: "load first"})
+		j.Close()
+		if !strings.Contains(log(), c.says) {
+			t.Errorf("loads of %v: %s", c.loads, log())
+		}
+	}
 }

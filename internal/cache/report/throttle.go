@@ -16,7 +16,15 @@ type Throttle struct {
 	held atomic.Int64 // how many were not, since then
 }
 
-// Log logs what happened to the key, if there is one. Durations are logged as text, because a JSON log has them in nanoseconds otherwise.
+// text is a duration in a log, which has it in nanoseconds otherwise, if it is JSON.
+func text(d time.Duration) string {
+	if d.Abs() < time.Millisecond {
+		return d.Round(time.Microsecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+// Log logs what happened to the key, if there is one.
 func (t *Throttle) Log(ctx context.Context, logger *slog.Logger, level slog.Level, what, key string, args ...any) {
 	now, last := time.Now().UnixNano(), t.last.Load()
 	if last != 0 && now-last < int64(logEvery) || !t.last.CompareAndSwap(last, now) {
@@ -25,7 +33,7 @@ func (t *Throttle) Log(ctx context.Context, logger *slog.Logger, level slog.Leve
 	}
 	for i, arg := range args {
 		if d, is := arg.(time.Duration); is {
-			args[i] = d.Round(time.Millisecond).String()
+			args[i] = text(d)
 		}
 	}
 	if key != "" {

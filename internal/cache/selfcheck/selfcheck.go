@@ -42,7 +42,7 @@ type Checks struct {
 func (c *Checks) Run(ctx context.Context) (server string, err error) {
 	ctx, cancel := acl.Patiently(ctx)
 	defer cancel()
-	err = c.run(ctx)
+	err = acl.Explain(ctx, c.Life, c.Redis, c.run(ctx))
 	found := c.server(ctx)
 	switch {
 	case err == nil:

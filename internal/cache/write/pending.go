@@ -3,6 +3,8 @@ package write
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +29,8 @@ type pending struct {
 	last     uint64
 	resolved map[target]uint64 // the moments when epochs were resolved, after lost
 	lost     uint64            // up to this moment, any may have been
+
+	after map[target]struct{} // ends again whenever some of it has reached Redis: others may have made that of old values
 }
 
 type replay struct {
@@ -79,9 +83,9 @@ func (p *pending) hadSince(t target, since uint64) bool {
 	return pending || since < p.lost || p.resolved[t] > since
 }
 
-// enqueue has what failed sent again, as long as there is room. Only tasks may call it.
-func (w *Writes) enqueue(all []request) {
-	for _, part := range w.addPending(all) {
+// enqueue has what failed sent again, and then what is to end after it, as long as there is room. Only tasks may call it.
+func (w *Writes) enqueue(all []request, after []target) {
+	for _, part := range w.addPending(all, after) {
 		w.Life.Go(func() { // owner: the Guard; stop: the end of the Guard, when it tries once more; joined by Close
 			w.Life.Until(firstReplayPause, maxReplayPause, func() bool { return w.replayed(part) })
 		})
@@ -89,7 +93,7 @@ func (w *Writes) enqueue(all []request) {
 }
 
 // addPending returns the parts whose replays are to be started.
-func (w *Writes) addPending(all []request) (start []int) {
+func (w *Writes) addPending(all []request, after []target) (start []int) {
 	p, first := &w.pending, ""
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,10 +106,7 @@ func (w *Writes) addPending(all []request) (start []int) {
 		if first == "" {
 			first = cmp.Or(r.shown(r.target), "everything")
 		}
-		t := r.target
-		if !t.isEpoch() {
-			t.sort = keys{w} // nothing announces a replay
-		}
+		t := w.plain(r.target)
 		k, again := p.parts[t.part][t]
 		if !again && p.count(t).Load() >= mostPending {
 			continue
@@ -122,9 +123,20 @@ func (w *Writes) addPending(all []request) (start []int) {
 		p.parts[t.part][t] = k
 	}
 	if first != "" {
+		for _, t := range after[:min(len(after), mostPending-len(p.after))] {
+			p.after[w.plain(t)] = struct{}{}
+		}
 		w.pendingChangedLocked(first)
 	}
 	return start
+}
+
+// plain is the target without an announcement, which a replay does not have.
+func (w *Writes) plain(t target) target {
+	if !t.isEpoch() {
+		t.sort = keys{w}
+	}
+	return t
 }
 
 // count is how many of the target's sort there are.
@@ -147,7 +159,8 @@ func (w *Writes) replayed(part int) bool {
 		if len(batch) == 0 {
 			return true
 		}
-		w.askPart(context.Background(), "invalidate", batch, sort.invalidate)
+		_ = w.askPart(context.Background(), "invalidate", batch, sort.invalidate) // each has its error
+		w.tellAfter(batch)
 		w.resolve(batch, upTo)
 		if failed(batch) != nil {
 			return false
@@ -172,13 +185,24 @@ func (w *Writes) pendingBatch(part int) (batch []request, upTo uint64) {
 	return batch, p.last
 }
 
+// tellAfter ends what may be made of what was invalidated.
+func (w *Writes) tellAfter(batch []request) {
+	w.pending.mu.Lock()
+	after := slices.Collect(maps.Keys(w.after))
+	w.pending.mu.Unlock()
+	if len(after) > 0 && slices.ContainsFunc(batch, func(r request) bool { return r.err == nil }) {
+		_ = w.tell(context.Background(), requests(after, ""), sort.invalidate) // what fails is pending
+	}
+}
+
 // resolve removes what was invalidated, unless it has failed again since.
 func (w *Writes) resolve(batch []request, upTo uint64) {
 	p := &w.pending
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range batch {
-		if k := p.parts[r.part][r.target]; r.err != nil || k.since > upTo {
+		k := p.parts[r.part][r.target]
+		if r.err != nil || k.since > upTo {
 			continue
 		}
 		delete(p.parts[r.part], r.target)
@@ -186,6 +210,9 @@ func (w *Writes) resolve(batch []request, upTo uint64) {
 			p.noteResolvedLocked(r.target)
 		}
 		p.count(r.target).Add(-1)
+	}
+	if p.Pending() == 0 {
+		clear(p.after)
 	}
 	w.pendingChangedLocked("")
 }

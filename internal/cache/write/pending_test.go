@@ -33,13 +33,13 @@ func TestPendingKeysAreBounded(t *testing.T) {
 		for j := range failed {
 			failed[j] = w.failedKey(0, fmt.Sprint(i, ":", j))
 		}
-		expect.Equal(t, "parts that start", len(w.addPending(failed)), map[int]int{0: 1}[i])
+		expect.Equal(t, "parts that start", len(w.addPending(failed, nil)), map[int]int{0: 1}[i])
 	}
 	expect.Equal(t, "pending", w.Pending(), mostPending)
 	batch, upTo := w.pendingBatch(0)
 	expect.Equal(t, "a batch", len(batch), most)
 	again := w.failedKey(0, batch[0].name)
-	w.addPending([]request{again}) // pending again while it is being sent
+	w.addPending([]request{again}, nil) // pending again while it is being sent
 	w.resolve(batch, upTo)
 	expect.Equal(t, "pending", w.Pending(), mostPending-most+1)
 	_, still := w.pending.parts[0][again.target]
@@ -51,9 +51,9 @@ func TestAReplayBeginsAgainForWhatFailsAfterItsEnd(t *testing.T) {
 	w := newWrites()
 	failed := []request{w.failedKey(3, "k")}
 	for range 2 {
-		expect.Equal(t, "starts", fmt.Sprint(w.addPending(failed)), "[3]")
+		expect.Equal(t, "starts", fmt.Sprint(w.addPending(failed, nil)), "[3]")
 		for range 2 {
-			expect.Equal(t, "begins while it runs", len(w.addPending(failed)), 0)
+			expect.Equal(t, "begins while it runs", len(w.addPending(failed, nil)), 0)
 			w.resolve(w.pendingBatch(3))
 		}
 		batch, _ := w.pendingBatch(3)

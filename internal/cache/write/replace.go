@@ -42,8 +42,8 @@ func (w *Writes) Invalidate(ctx context.Context, named, names []string) error {
 	defer c.Stop()
 	var telling sync.WaitGroup
 	var failed error
-	telling.Go(func() { failed = w.tell(ctx, requests(rest, ""), sort.invalidate) }) // joined below
-	_ = c.place(ctx, hot, false)                                                     // what it stands on is replaced, the rest removed
+	telling.Go(func() { failed = w.tell(ctx, requests(rest, ""), sort.invalidate, hot...) }) // joined below
+	_ = c.place(ctx, hot, false)                                                             // what it stands on is replaced, the rest removed
 	c.mu.Lock()
 	c.called = true // if it is lost, it does not stand again
 	c.mu.Unlock()
@@ -67,15 +67,16 @@ func (c *Change) finish(ctx context.Context, on []target, by map[string]Replacem
 			r.Report(ctx, protocol.Refused, errNotAnnounced)
 		}
 	}
+	again := append(before, rest...)
 	failed := make([]error, len(placed), len(placed)+1)
-	failed = append(failed, c.of.tell(ctx, requests(rest, c.text), sort.end))
+	failed = append(failed, c.of.tell(ctx, requests(rest, c.text), sort.end, placed...))
 	defer c.of.Owner.Ended(namesOf(rest))
 	var replacing sync.WaitGroup
 	for i, t := range placed {
-		replacing.Go(func() { failed[i] = c.replace(ctx, t, by[t.name]) }) // stop: its context, or LoadTimeout; joined below
+		replacing.Go(func() { failed[i] = c.replace(ctx, t, by[t.name], again) }) // stop: its context, or LoadTimeout; joined below
 	}
 	replacing.Wait()
-	if again := append(before, rest...); len(placed) > 0 && len(again) > 0 {
+	if len(placed) > 0 && len(again) > 0 || len(before) > 0 {
 		failed = append(failed, c.of.tell(ctx, requests(again, ""), sort.invalidate))
 	}
 	return errs.Join(failed...)
@@ -88,7 +89,7 @@ func (c *Change) isPlaced(t target) bool {
 }
 
 // replace ends the change on a key with what is loaded.
-func (c *Change) replace(ctx context.Context, t target, by Replacement) error {
+func (c *Change) replace(ctx context.Context, t target, by Replacement, after []target) error {
 	f, shared := by.Load(ctx, func() { c.withdraw(ctx, t) })
 	if shared {
 		t.forget(t)
@@ -97,7 +98,7 @@ func (c *Change) replace(ctx context.Context, t target, by Replacement) error {
 	}
 	all := requests([]target{t}, c.text)
 	all[0].filling, all[0].valueKey = f, by.Key()
-	err, status := c.of.tell(ctx, all, sort.end), ""
+	err, status := c.of.tell(ctx, all, sort.end, after...), ""
 	if f.TTL > 0 && err == nil {
 		status, _ = all[0].reply.Text()
 	}

@@ -22,6 +22,8 @@ type request struct {
 	text string // of the change; empty: it is not announced
 	told string // the notice; empty: the next one
 
+	again bool // it ends once more in a later stage, and for good only then
+
 	filling  protocol.Filling // that the end stores; without a TTL, there is none
 	valueKey string           // of that
 
@@ -52,20 +54,43 @@ func failed(requests []request) error {
 // whether that was told must not depend on the patience of somebody's client. RedisTimeout bounds the wait. The
 // requests end in the order of their parts.
 func (w *Writes) ask(ctx context.Context, op string, all []request, call func(sort, *request) *script.Call) {
-	inParts(all, func(part []request) { w.askPart(ctx, op, part, call) })
+	inParts(all, func(part []request) { _ = w.askPart(ctx, op, part, call) }) // each has its error
 }
 
-// tell is ask for what removes the targets: what fails is pending from then on.
-func (w *Writes) tell(ctx context.Context, all []request, call func(sort, *request) *script.Call) error {
+// tell is ask for what removes the targets, in stages: what fails is pending from then on, and what comes after it ends once
+// more then, in this call or (later) in another.
+func (w *Writes) tell(ctx context.Context, all []request, call func(sort, *request) *script.Call, later ...target) error {
 	if w.InProcess != nil {
 		w.InProcess.Overtake()
 		return nil
 	}
+	levels := w.Owner.Levels()
+	if levels == nil || len(all) < 2 {
+		w.tellStage(ctx, all, call, later, nil)
+		return failed(all)
+	}
+	var told []error
+	away := make([]error, w.Breakers.Len())
+	for _, s := range levels.stages(all) {
+		w.tellStage(ctx, s.ends, call, append(s.after, later...), away)
+		told = append(told, failed(s.ends))
+	}
+	return errs.Join(told...)
+}
+
+// tellStage does so at once. A part that was away in an earlier stage is not waited for again.
+func (w *Writes) tellStage(ctx context.Context, all []request, call func(sort, *request) *script.Call, after []target, away []error) {
 	inParts(all, func(part []request) {
-		w.askPart(ctx, "invalidate", part, call)
-		w.enqueue(part)
+		switch of := part[0].part; {
+		case away == nil:
+			_ = w.askPart(ctx, "invalidate", part, call) // each has its error
+		case away[of] == nil:
+			away[of] = w.askPart(ctx, "invalidate", part, call)
+		default:
+			w.untold("invalidate", part, away[of])
+		}
+		w.enqueue(part, after)
 	})
-	return failed(all)
 }
 
 // inParts calls f for the requests of each part of the keyspace at once, as parts fail separately, and waits for all.
@@ -85,19 +110,25 @@ func inParts(all []request, f func(part []request)) {
 	asking.Wait()
 }
 
-// askPart does so for one part, in batches. If Redis answers nothing of one, the rest is not tried.
-func (w *Writes) askPart(ctx context.Context, op string, part []request, call func(sort, *request) *script.Call) {
+// askPart does so for one part, in batches. If Redis answers nothing of one, the rest is not tried, and the part is away.
+func (w *Writes) askPart(ctx context.Context, op string, part []request, call func(sort, *request) *script.Call) (away error) {
 	for len(part) > 0 {
 		batch := part[:min(len(part), most)]
 		part = part[len(batch):]
 		w.askBatch(ctx, op, batch, call)
 		answered := slices.ContainsFunc(batch, func(r request) bool { return r.err == nil })
 		if first := errors.Unwrap(batch[0].err); !answered && breaker.Unavailable(first) {
-			for i := range part {
-				part[i].err = w.Owner.Untold(op, part[i].shown(part[i].target), first)
-			}
-			return
+			w.untold(op, part, first)
+			return first
 		}
+	}
+	return nil
+}
+
+// untold is for what is not tried.
+func (w *Writes) untold(op string, all []request, why error) {
+	for i := range all {
+		all[i].err = w.Owner.Untold(op, all[i].shown(all[i].target), why)
 	}
 }
 
@@ -108,7 +139,9 @@ func (w *Writes) askBatch(ctx context.Context, op string, batch []request, call 
 		if r.told == "" {
 			r.told = r.notice(r.target)
 		}
-		calls[i] = call(r.sort, r)
+		if calls[i] = call(r.sort, r); r.again {
+			calls[i] = r.invalidate(r) // without the end of a change
+		}
 	}
 	replies, err := w.write(ctx, batch[0].part, calls)
 	for i := range batch {

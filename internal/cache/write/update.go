@@ -114,7 +114,7 @@ func (u *Update) finish(ctx context.Context, err error, end func() (all []reques
 	}
 	all, unlocked := end()
 	if u.began {
-		u.of.enqueue(all)
+		u.of.enqueue(all, nil) // until an end has reached Redis, or is over, nobody stores: nothing is made of an old value
 		err = errs.Join(err, failed(all))
 	}
 	if unlocked != nil {
@@ -255,6 +255,12 @@ func (u *Update) refused(ctx context.Context, err error) error {
 
 // unlocked calls write without the lock, and then invalidates, even if write fails or panics.
 func (u *Update) unlocked(ctx context.Context) (err error) {
-	defer func() { err = errs.Join(err, u.of.Invalidate(ctx, u.keys, nil)) }()
+	defer func() {
+		var also []target // has ended, but what the keys still have may have been read for it
+		if c := u.Named(); c != nil {
+			also = c.named()
+		}
+		err = errs.Join(err, u.of.Invalidate(ctx, append(keysOf(also), u.keys...), namesOf(also)))
+	}()
 	return u.callWrite(ctx)
 }

@@ -67,6 +67,7 @@ type Owner interface {
 	Named(ctx context.Context, keys, tags []string) // notes what is to be invalidated
 	// Replacing returns what is to be put in the place of some of the keys, which are about to be invalidated.
 	Replacing(ctx context.Context, keys []string) map[string]Replacement
+	Levels() *Levels       // by which what a call names ends in stages
 	Ended(names []string)  // hears whose epochs were ended
 	ArePending(keys bool)  // notes whether invalidations of keys are pending
 	AreIntended(some bool) // notes whether transactions may have to read past the cache
@@ -90,6 +91,7 @@ type Writes struct {
 // Open makes the Writes those of a Guard.
 func (w *Writes) Open(cfg Config) {
 	w.Config, w.stand, w.parts = cfg, make(map[*Change]struct{}), make(map[int]map[target]replay)
+	w.after = make(map[target]struct{})
 }
 
 // InvalidateOnce is Invalidate without its promise: what fails is not pending. It returns why Redis failed.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,37 @@ func left(ctx context.Context) time.Duration {
 	return Patience
 }
 
+const (
+	slow     = 50 * time.Millisecond // a round trip: then a check may take too long, and nothing is refused
+	diagnose = 2 * time.Second       // how long to find that out
+)
+
+// Explain adds its cause to the error of a check whose time was over: Redis is slow, or does not answer.
+func Explain(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, err error) error {
+	var late net.Error // a client's own time-out; the end of a context is one, too
+	if _, answered := script.Answer(err); answered || !errors.As(err, &late) || !late.Timeout() {
+		return err
+	}
+	trip := diagnose
+	silent := lifecycle.Within(context.WithoutCancel(ctx), tasks, diagnose, func(ctx context.Context) error {
+		for range 2 { // the first one may have to connect
+			began := time.Now()
+			if err := send(ctx, rdb, "TIME"); !isAnswer(err) && !isRefusal(err) {
+				return err
+			}
+			trip = min(trip, time.Since(began))
+		}
+		return nil
+	})
+	switch {
+	case silent != nil:
+		return fmt.Errorf("redis does not answer: %w", err)
+	case trip > slow:
+		return fmt.Errorf("redis is slow, as a round trip takes %v: nothing was refused, the time was over: %w", trip.Round(time.Millisecond), err)
+	}
+	return err
+}
+
 // Name names a key, lock or counter that nobody else knows, to try things on.
 func Name() string { return "self-check:" + rand.Text() }
 
@@ -51,7 +83,7 @@ func (s Set) SelfCheck(
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: self-check: %w", s.Package, err)
+		return fmt.Errorf("%s: self-check: %w", s.Package, Explain(ctx, tasks, rdb, err))
 	}
 	return nil
 }

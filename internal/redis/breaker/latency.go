@@ -37,6 +37,7 @@ type figures struct {
 	p99, p995, p999, longest time.Duration // longest: but for one reply in 2,000
 
 	recent time.Duration // the median of the last turn that had replies
+	enough time.Duration // longer than that is late, as it has been too long for a while; 0: it has not
 }
 
 // none are the figures before the first turn.
@@ -94,8 +95,9 @@ func (l *latency) next(now int64) (changed bool) {
 	if n > 0 {
 		f.recent = quantile(&last, n, 0.5)
 	}
+	changed, f.enough = l.mood.judge(time.Duration(now)*turn, n, f.recent)
 	l.figures.Store(f)
-	return l.mood.judge(time.Duration(now)*turn, n, f.recent)
+	return changed
 }
 
 // Answered returns a channel that the next reply closes.

@@ -96,6 +96,33 @@ func TestAtMostOneInTwoHundredIsLate(t *testing.T) {
 	})
 }
 
+// A part that has few replies needs most of a second to be slow, and its p99 is soon one of the slow ones. A stop alone is no reason.
+func TestSlowRepliesMakeNoneLateLaterBeforeThePartIsSlow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const timeout, late = 500 * time.Millisecond, 300 * time.Millisecond
+		b := newTimeline(t, 5*time.Millisecond)
+		few := func(n int, took time.Duration) {
+			for range n {
+				time.Sleep(80 * time.Millisecond) // as four parcels of 300 ms
+				b.Took(took)
+			}
+		}
+		few(100, time.Millisecond)
+		expect.Equal(t, "late at first", b.LateAfter(timeout), earliestLate)
+		b.Took(timeout / 2)
+		few(2, time.Millisecond)
+		expect.Equal(t, "late after one slow reply", b.LateAfter(timeout), timeout/2)
+		few(5, late)
+		expect.Equal(t, "slow", b.IsSlow(), false)
+		expect.Equal(t, "late after some slow replies", b.LateAfter(timeout), leastSlow)
+		few(4, time.Millisecond)
+		expect.Equal(t, "late when they are quick again", b.LateAfter(timeout), timeout/2)
+		few(9, late)
+		expect.Equal(t, "slow", b.IsSlow(), true)
+		expect.Equal(t, "late where loads come first", b.LateAfter(timeout), timeout/2)
+	})
+}
+
 func TestTimeoutFollowsTheSlowestReplies(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const longest = 500 * time.Millisecond

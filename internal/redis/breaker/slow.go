@@ -31,17 +31,18 @@ type mood struct {
 	slow   atomic.Bool
 	began  time.Duration // since when the median is too long; 0: it is not
 	seen   uint64        // replies since
-	limit  time.Duration // what the median was longer than when it began
+	limit  time.Duration // what the median was longer than last, before it was slow
 	calmed time.Duration // since when it is short again; 0: it is not
 	calm   time.Duration // how long it has to be
 	ended  time.Duration // when it was slow last; 0: never
 }
 
-// judge is called at the end of a turn, with its replies and their median.
-func (m *mood) judge(now time.Duration, n uint64, median time.Duration) (changed bool) {
+// judge is called at the end of a turn, with its replies and their median. Enough is what that is too long beyond, before it has been for long enough
+// to be slow: the first slow replies are the p99 of a part that has few, and would make those after them late later still.
+func (m *mood) judge(now time.Duration, n uint64, median time.Duration) (changed bool, enough time.Duration) {
 	switch {
 	case m.cost == nil || n == 0:
-		return false
+		return false, 0
 	case m.slow.Load():
 		changed = m.mayEnd(now, median)
 	default:
@@ -50,7 +51,10 @@ func (m *mood) judge(now time.Duration, n uint64, median time.Duration) (changed
 	if changed {
 		m.slow.Store(!m.slow.Load())
 	}
-	return changed
+	if m.began > 0 && m.began < now && !m.slow.Load() { // not one turn alone
+		enough = m.limit
+	}
+	return changed, enough
 }
 
 func (m *mood) mayBegin(now time.Duration, n uint64, median time.Duration) bool {
@@ -60,7 +64,7 @@ func (m *mood) mayBegin(now time.Duration, n uint64, median time.Duration) bool 
 		m.began, m.seen = 0, 0
 		return false
 	}
-	if m.began == 0 {
+	if m.limit = limit; m.began == 0 {
 		m.began = max(now, 1)
 	}
 	if m.seen += n; m.seen < fewestSlow || now-m.began < max(slowAfter-median, leastAfter) {
@@ -69,7 +73,7 @@ func (m *mood) mayBegin(now time.Duration, n uint64, median time.Duration) bool 
 	if m.calm *= moreCalm; m.ended == 0 || now-m.ended > forgetAfter {
 		m.calm = calmAfter
 	}
-	m.limit, m.calmed = limit, 0
+	m.calmed = 0
 	return true
 }
 
@@ -90,13 +94,16 @@ func (m *mood) mayEnd(now, median time.Duration) bool {
 func (b *Breaker) IsSlow() bool { return b.mood.slow.Load() }
 
 // LateAfter is how long a request is kept waiting before it is late, at most half of the time-out: four times the p99 of the
-// last minute, and as long as all but one in 200 took.
+// last minute, and as long as all but one in 200 took; and no longer than what makes a part slow, once that has begun.
 func (b *Breaker) LateAfter(timeout time.Duration) time.Duration {
-	f := b.now()
-	if f.count < leastCount {
-		return timeout / 2
+	f, late := b.now(), timeout/2
+	if f.count >= leastCount {
+		late = min(late, max(earliestLate, 4*f.p99, f.p995))
 	}
-	return min(max(earliestLate, 4*f.p99, f.p995), timeout/2)
+	if f.enough > 0 {
+		late = min(late, f.enough)
+	}
+	return late
 }
 
 // Expected is how long a request that is late will take, as far as is known.

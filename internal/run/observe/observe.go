@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -44,6 +45,14 @@ type Troubles struct {
 
 	Refused   time.Time // when Redis last answered with an error; zero: never
 	RefusedAs string    // the operation, and what Redis said
+}
+
+// Count is how many there are of what has the one name, or the other if there are more, or none.
+func Count(n int, one, more string) string {
+	if n == 1 {
+		more = one
+	}
+	return strconv.Itoa(n) + " " + more
 }
 
 // causes are the names of troubles that bring others with them, the first of all first.

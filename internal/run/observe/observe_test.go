@@ -72,3 +72,9 @@ func TestLoadsThatRunAreShownTheLongestFirstAndCutWhereTheyAreLong(t *testing.T)
 		expect.Equal(t, "failed", l.Slowest()[0].Failed, true)
 	})
 }
+
+func TestOneIsNotMany(t *testing.T) {
+	for n, want := range map[int]string{0: "0 loads wait", 1: "1 load waits", 2: "2 loads wait"} {
+		expect.Equal(t, "count", Count(n, "load waits", "loads wait"), want)
+	}
+}
