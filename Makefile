@@ -20,8 +20,8 @@ REDIS := redis-server redis-sentinel redis-cli
 SERVERS := postgres etcd mariadbd mariadb-install-db zookeeper java pgbouncer
 # Without inlining and DWARF, compiling takes half of the time, and that is most of it; the standard library is inlined, because it runs
 # most. The flags are in the environment, for tests that run the go command, too. make lint vets, and once is enough. Most tests wait, so
-# two processors run 24 at once, and with the race detector six. nomsgpack: gin, in an example, does without MessagePack. GOGC is for the compiler, a quarter of whose time it
-# saves; the tests run without.
+# two processors run 24 at once, and with the race detector six. nomsgpack: gin, in an example, does without MessagePack. GOGC saves a quarter of the
+# compiler's time and most of the tests' garbage collection, whose heap GOMEMLIMIT bounds.
 RACE :=
 TAGS := nomsgpack
 comma := ,
