@@ -113,11 +113,11 @@ type CacheConfig[K comparable, V any] struct {
 	// MadeOf names the Caches of this Guard whose values Load and LoadMany read through it, as a page's views do: its values are made of theirs. A call
 	// that names keys of both, Invalidate or Intent.Done, ends theirs first, and its own when Redis has acknowledged that. Otherwise
 	// a load in between would make its value of an old one of theirs, and store it. That takes a round trip more, and calls that name keys of one of
-	// them alone take none. Tags end before and after, if the call names several things, as nobody knows what has them.
+	// them alone take none. Tags end on each level, if the call names several things, as nobody knows what has them.
 	//
 	// A Guard also learns it when a loader calls Get or GetMany of another Cache with the context that it got, and logs once what no MadeOf names
-	// (Stats.Undeclared): instances that only write load nothing, and learn nothing. Values that are made of others of the same
-	// Cache, or in a circle, end together. A Cache cannot be made of itself, also not by way of others. Default: none.
+	// (Stats.Undeclared): instances that only write load nothing, and learn nothing. A name that no
+	// Cache has yet is none that is refused. Values that are made of others of the same Cache, or in a circle, end together. A Cache cannot be made of itself, also not by way of others. Default: none.
 	MadeOf []string
 
 	// Batch is how many Gets that miss different keys at about the same time share one call of LoadMany, which it

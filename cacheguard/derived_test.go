@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ type derived struct {
 	db     *source
 	things []*Cache[int, string]
 	views  []*Cache[int, string]
+	made   atomic.Int64 // views
 }
 
 func newDerived(t *testing.T, viewsReplace time.Duration) *derived {
@@ -25,6 +27,7 @@ func newDerived(t *testing.T, viewsReplace time.Duration) *derived {
 	for i, g := range f.guards {
 		d.views = append(d.views, must(NewCache(g, CacheConfig[int, string]{
 			Name: "view", Replace: viewsReplace, Load: func(ctx context.Context, k int) (string, error) {
+				d.made.Add(1)
 				SetTags(ctx, "views")
 				thing, err := things[i].Get(ctx, k)
 				return "of the " + thing, err
@@ -81,6 +84,32 @@ func TestWhatIsMadeOfAnOldValueWhileThatIsReplacedEndsWithTheWrite(t *testing.T)
 				expect.Equal(t, "the view", v, "of the new")
 				expect.Equal(t, "its error", err, nil)
 			}
+		})
+	}
+}
+
+// A load in the place of what a write names may ask for what the write updates, and would wait for the end of that.
+func TestWhatAWriteNamesBesideItsKeyIsNotReplacedBeforeTheUpdateHasEnded(t *testing.T) {
+	t.Parallel()
+	also := func(d *derived) func(context.Context) error {
+		return func(ctx context.Context) error { return Also(ctx, d.views[0].Changes(1)) }
+	}
+	for name, write := range map[string]func(d *derived) error{
+		"Update": func(d *derived) error { return d.f.guards[0].Update(context.Background(), d.things[0].Key(1), also(d)) },
+		"Put": func(d *derived) error {
+			return d.things[0].Put(context.Background(), 1, func(ctx context.Context) (string, error) { return "new", also(d)(ctx) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDerived(t, time.Hour)
+			close(d.db.release)
+			before := d.made.Load()
+			expect.Equal(t, "error", write(d), nil)
+			expect.Equal(t, "loads of a view meanwhile", d.made.Load(), before)
+			v, err := d.views[1].Get(t.Context(), 1)
+			expect.Equal(t, "the view", v, "of the new")
+			expect.Equal(t, "its error", err, nil)
 		})
 	}
 }

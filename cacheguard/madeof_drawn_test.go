@@ -33,6 +33,7 @@ func newDrawing(t *testing.T) *drawing {
 
 func (d *drawing) writer(t *testing.T) client {
 	return d.cluster.Client(t, func(o *redis.ClusterOptions) {
+		o.ReadTimeout = bearing
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, d.proxies[addr].Addr())
 		}
@@ -42,7 +43,7 @@ func (d *drawing) writer(t *testing.T) client {
 // old is what of a draw is old after the call has returned; with planted, the writer does not know what is made of what.
 func (d *drawing) old(t *testing.T, draw *rand.Rand, planted bool) (old []string) {
 	rdb := d.cluster.Client(t)
-	f := newFleetOn(t, rdb, Config{}, d.writer(t), rdb)
+	f := newFleetOn(t, rdb, Config{RedisTimeout: bearing}, d.writer(t), rdb)
 	defer func() {
 		for _, g := range f.guards {
 			_ = g.Close() // always nil
@@ -143,7 +144,7 @@ func (d *drawing) old(t *testing.T, draw *rand.Rand, planted bool) (old []string
 func TestNoOrderDrawnOfTheEndsOfWhatIsMadeOfEachOtherLeavesAnOldValue(t *testing.T) {
 	t.Parallel()
 	d := newDrawing(t)
-	for seed := range uint64(expect.Samples(20, 300)) {
+	for seed := range uint64(expect.Samples(20, 100)) {
 		if old := d.old(t, rand.New(rand.NewPCG(seed, 0)), false); old != nil {
 			t.Fatalf("seed %d: %q", seed, old)
 		}

@@ -159,6 +159,7 @@ func (u *Update) overdue() error {
 // callWrite calls write, and ends what that has named, even if it fails or panics.
 func (u *Update) callWrite(ctx context.Context) (err error) {
 	u.called = true
+	ctx = context.WithValue(ctx, updateKey{}, u) // also at the end of what it has named: a load in its place may wait for the end of the update
 	defer func() {
 		u.mu.Lock()
 		u.wrote = true
@@ -167,7 +168,7 @@ func (u *Update) callWrite(ctx context.Context) (err error) {
 			err = errs.Join(err, c.Done(ctx))
 		}
 	}()
-	return u.write(context.WithValue(ctx, updateKey{}, u))
+	return u.write(ctx)
 }
 
 // Named is the change of what the write has named; nil: nothing.
