@@ -116,8 +116,8 @@ type CacheConfig[K comparable, V any] struct {
 	// them alone take none. Tags end on each level, if the call names several things, as nobody knows what has them.
 	//
 	// A Guard also learns it when a loader calls Get or GetMany of another Cache with the context that it got, and logs once what no MadeOf names
-	// (Stats.Undeclared): instances that only write load nothing, and learn nothing. A name that no
-	// Cache has yet is none that is refused. Values that are made of others of the same Cache, or in a circle, end together. A Cache cannot be made of itself, also not by way of others. Default: none.
+	// (Stats.Undeclared): instances that only write load nothing, and learn nothing. The Caches may be made later. Values that are made of
+	// others of the same Cache, or in a circle, end together. A Cache cannot be made of itself, also not by way of others. Default: none.
 	MadeOf []string
 
 	// Batch is how many Gets that miss different keys at about the same time share one call of LoadMany, which it

@@ -75,7 +75,7 @@ func (in *Intent) Also(ctx context.Context, c Changes) error {
 // does nothing, and returns what the first call did. As with Invalidate, it does so, and waits for the answer, even if ctx has ended, as a request's
 // ctx has when its client has left. The error joins a *RedisError, whose Op is invalidate, for each key and tag that is pending; the intent then
 // expires as if the process had died. After Close, it returns ErrClosed, and the intent expires. No error says that the transaction is not
-// committed. It takes one round trip.
+// committed. It takes one round trip; one for each level of what it names, if Caches are made of each other (CacheConfig.MadeOf).
 func (in *Intent) Done(ctx context.Context) error {
 	if in == nil {
 		return errNilIntent

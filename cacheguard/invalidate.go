@@ -48,7 +48,7 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 }
 
 // InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded. It takes a round trip, however many
-// there are.
+// there are; for several tags, or on a cluster, one for each level of Caches that are made of each other (CacheConfig.MadeOf).
 //
 // A Get that begins after InvalidateTags returned nil, in any process, never returns a value with one of the tags that was loaded
 // before. As with Invalidate, the request is sent, and answered, even if ctx has ended. If it fails, it is pending, and until it succeeds the
@@ -75,8 +75,8 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	return errs.Join(refused, g.invalidateNames(ctx, names))
 }
 
-// InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. It takes a round trip, however many there are. The Key of the
-// *RedisError is empty.
+// InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. It takes a round trip, however many there are (on a cluster, as
+// InvalidateTags). The Key of the *RedisError is empty.
 func (g *Guard) InvalidateAll(ctx context.Context) error {
 	return g.invalidateNames(ctx, []string{epoch.All})
 }
