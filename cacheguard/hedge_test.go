@@ -262,7 +262,7 @@ func TestStopOfRedisCausesOneLoadOfAKeyInABusyProcessToo(t *testing.T) {
 	defer over.Store(true)
 	for range 4 * runtime.GOMAXPROCS(0) {
 		busy.Go(func() { // owner: the test; stop: over; joined at its end
-			for !over.Load() { //nolint:revive // it is busy
+			for !over.Load() { // it is busy
 			}
 		})
 	}
