@@ -15,6 +15,7 @@ const (
 	staleFill  = "stale fill"           // Redis has an old value
 	readWrites = "read your writes"     // a call got an old value otherwise
 	many       = "many at once"         // a tag, a kind or everything was invalidated
+	madeOf     = "made of others"       // a view ends after what it is made of
 	kinds      = "kind"                 // an entry belongs to its kind
 	survives   = "survives its writer"  // what an Update wrote, although the writer died
 	committed  = "survives its process" // what a transaction with an intent wrote, although its process died
@@ -34,7 +35,7 @@ const (
 )
 
 var promises = []string{
-	oneLoad, staleFill, readWrites, many, kinds, survives, committed, itsOwn, turnedOn, puts, versions, nobodyPays, reaches, sentAgain, tierDelay, absence, ends, says, byLock, bySwap,
+	oneLoad, staleFill, readWrites, many, madeOf, kinds, survives, committed, itsOwn, turnedOn, puts, versions, nobodyPays, reaches, sentAgain, tierDelay, absence, ends, says, byLock, bySwap,
 }
 
 // checker reads what processes saw, a round after the other.
@@ -156,7 +157,11 @@ func (c *checker) value(e event) {
 		c.wrong(kinds, e)
 	}
 	for _, scope := range e.scopes() {
-		for _, scope := range []string{scope, e.Guard + " " + scope} {
+		own := e.Guard + " " + scope
+		if e.isView() { // others may make it of a thing whose invalidation is pending
+			own = scope
+		}
+		for _, scope := range []string{scope, own} {
 			newest := c.newest[scope]
 			before := sort.Search(len(newest), func(i int) bool { return c.writes[scope][i].To >= e.From })
 			if before == 0 || newest[before-1] <= e.N {
@@ -189,6 +194,8 @@ func (c *checker) old(e, w event) bool {
 		c.wrong(committed, e, w)
 	case w.Kind == written:
 		c.wrong(survives, e, w)
+	case e.isView():
+		c.wrong(madeOf, e, w)
 	case tier:
 		c.wrong(tierDelay, e, w)
 	case meets(c.off[w.Guard], w.From, w.To):

@@ -81,6 +81,7 @@ var kept = map[string]string{
 	"what is pending is not served, and is sent":                                      sentAgain,
 	"without Redis nothing is written unless `UpdateAnyway` is set":                   survives,
 	"a local tier serves nothing that was invalidated longer ago than `Local.MaxLag`": tierDelay,
+	"what is made of other values ends after them":                                    madeOf,
 	"nothing stale while slots move":                                                  staleFill,
 	"an evicted epoch makes misses":                                                   many,
 }

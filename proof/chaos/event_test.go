@@ -66,6 +66,9 @@ func (e event) scopes() []string {
 	return all
 }
 
+// isView reports whether it is about a value that is made of another.
+func (e event) isView() bool { return strings.HasPrefix(e.Key, "view:") }
+
 // process is the one that the Guard is in.
 func (e event) process() string {
 	process, _, _ := strings.Cut(e.Guard, ".")

@@ -35,7 +35,8 @@ type opened struct {
 	bulk    *cacheguard.Cache[int, value]
 	quiet   *cacheguard.Cache[int, value]
 	births  *cacheguard.Cache[int64, int64]
-	off     atomic.Int64 // since when the cache is turned off for some keys; 0: it is not
+	views   *cacheguard.Cache[int, value] // of things
+	off     atomic.Int64                  // since when the cache is turned off for some keys; 0: it is not
 }
 
 // outcomes of the keys of a call, which the hook finds in its context.
@@ -92,7 +93,7 @@ func (w *worker) open() *opened {
 	}
 	patient := cfg.StaleFor / 1000                    // 0: there is nothing stale
 	replace := time.Duration(w.index%3) * time.Minute // 0: not at all
-	var errs [5]error
+	var errs [6]error
 	o.guard, errs[0] = cacheguard.New(w.rdb.(cacheguard.Redis), cfg)
 	o.things, errs[1] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
 		Name: "thing", Version: o.version, Tags: func(_ int, v value) []string { return tagsOf(v.Tags) }, Patience: patient,
@@ -133,6 +134,14 @@ func (w *worker) open() *opened {
 				err = fmt.Errorf("thing %d: %w", id, cacheguard.ErrNotFound)
 			}
 			return id, err
+		},
+	})
+	o.views, errs[5] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
+		Name: "view", MadeOf: []string{"thing"}, Replace: replace,
+		Load: func(ctx context.Context, id int) (value, error) {
+			v, err := o.things.Get(ctx, id)
+			<-time.After(rand.N(5 * time.Millisecond))
+			return value{N: v.N}, err
 		},
 	})
 	for _, err := range errs {

@@ -38,6 +38,8 @@ var mistakes = map[string]operation{
 	"absence without an end":           {20, (*worker).absentForEver, false},
 	"a birth":                          {2, (*worker).bearsSilently, false},
 	"a context that is ignored":        {1, (*worker).ignoresContext, false},
+	"a view of another value":          {20, (*worker).viewedRead, false},
+	"DEL of it before that":            {5, (*worker).viewedWrite, false},
 	"a lock without a fence":           {10, (*worker).lock, false},
 	"a read and a write":               {10, (*worker).readsAndWrites, false},
 }
@@ -145,6 +147,31 @@ func (w *worker) taggedWrite(ctx context.Context, o *opened) error {
 		return err
 	}
 	return w.forgets(ctx, o, "tag:"+tagOf(0), keys...)
+}
+
+// viewedRead caches what it makes of another cached value.
+func (w *worker) viewedRead(ctx context.Context, o *opened) error {
+	from := now()
+	n, err := w.rdb.Get(ctx, "aside:view").Int64()
+	if errors.Is(err, redis.Nil) {
+		v, _, failed := w.aside(ctx, "viewed")
+		if n, err = v.N, failed; err == nil {
+			err = w.rdb.Set(ctx, "aside:view", n, 0).Err()
+		}
+	}
+	if err == nil {
+		w.note(event{Kind: got, Guard: o.name, Key: "view:1", N: n, How: "hit", From: from, Version: o.version, Stored: o.version})
+	}
+	return err
+}
+
+// viewedWrite deletes the view before what that is made of.
+func (w *worker) viewedWrite(ctx context.Context, o *opened) error {
+	return w.change(ctx, o, []string{"key:view:1"}, func() error {
+		err := w.rdb.Del(ctx, "aside:view").Err()
+		<-time.After(rand.N(5 * time.Millisecond))
+		return errors.Join(err, w.rdb.Del(ctx, "aside:viewed").Err())
+	})
 }
 
 // writesThenDeletes commits a transaction, and updates another key. It dies in between.

@@ -62,6 +62,8 @@ var operations = map[string]operation{
 	"Cache.InvalidateAll":  {1, (*worker).invalidateKind, false},
 	"Cache.Update":         {6, (*worker).updateThing, true},
 	"Cache.Put":            {12, (*worker).put, true},
+	"a view":               {40, (*worker).getView, false},
+	"a thing and its view": {8, (*worker).invalidateViewed, false},
 	"a batch":              {10, (*worker).getTogether, false},
 	"a block":              {2, (*worker).invalidateBlock, false},
 	"a quiet Get":          {60, (*worker).getQuiet, false},

@@ -116,6 +116,11 @@ func (w *worker) getThing(ctx context.Context, o *opened) error {
 	return w.one(ctx, o, o.things.Key(id), func(ctx context.Context) (value, error) { return o.things.Get(ctx, id) })
 }
 
+func (w *worker) getView(ctx context.Context, o *opened) error {
+	id := rand.N(things)
+	return w.one(ctx, o, o.views.Key(id), func(ctx context.Context) (value, error) { return o.views.Get(ctx, id) })
+}
+
 func (w *worker) getQuiet(ctx context.Context, o *opened) error {
 	id := rand.N(quiet)
 	return w.one(ctx, o, o.quiet.Key(id), func(ctx context.Context) (value, error) { return o.quiet.Get(ctx, id) })

@@ -37,6 +37,8 @@ func TestWhatIsWrongInALogIsFound(t *testing.T) {
 		"another kind":             {[]event{of(invalidated, "kind:x"), {Kind: got, Key: "y:1", N: 4, How: "hit", From: after}}, nil, ""},
 		"a tag":                    {[]event{of(invalidated, "tag:t1"), {Kind: got, Key: "a", N: 4, Tags: 3, How: "hit", From: after}}, nil, many},
 		"another tag":              {[]event{of(invalidated, "tag:t2"), {Kind: got, Key: "a", N: 4, Tags: 3, How: "hit", From: after}}, nil, ""},
+		"a view":                   {[]event{of(invalidated, "key:view:1"), {Kind: got, Key: "view:1", N: 4, How: "hit", From: after}}, nil, madeOf},
+		"a view, pending here":     {[]event{of(pending, "key:view:1"), {Kind: got, Guard: "w", Key: "view:1", N: 4, How: "hit", From: after}}, nil, ""},
 		"pending, here":            {[]event{of(pending, a), {Kind: got, Guard: "w", Key: "a", N: 4, How: "hit", From: after}}, nil, sentAgain},
 		"pending, elsewhere":       {[]event{of(pending, a), {Kind: got, Guard: "x", Key: "a", N: 4, How: "hit", From: after}}, nil, ""},
 		"another's tier":           {[]event{wrote, {Kind: got, Guard: "x", Key: "a", N: 4, How: "local", From: 30 * second}}, nil, tierDelay},

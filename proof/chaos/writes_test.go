@@ -79,6 +79,22 @@ func (w *worker) invalidateThing(ctx context.Context, o *opened) error {
 	})
 }
 
+// invalidateViewed writes a thing, and ends the view that is made of it in the same call, or at the end of an intent.
+func (w *worker) invalidateViewed(ctx context.Context, o *opened) error {
+	id := rand.N(things)
+	view, thing := o.views.Key(id), o.things.Key(id)
+	end := func(ctx context.Context) error { return o.guard.Invalidate(ctx, view, thing) }
+	if rand.N(2) == 0 {
+		in, err := o.guard.Intend(ctx, cacheguard.Changes{Keys: []string{view, thing}})
+		if err != nil {
+			return err // nothing was written
+		}
+		defer func() { _ = in.Done(ctx) }() // returns what the first did
+		end = in.Done
+	}
+	return w.change(ctx, o, []string{"key:" + thing, "key:" + view}, func() error { return end(ctx) })
+}
+
 func (w *worker) invalidateBlock(ctx context.Context, o *opened) error {
 	b := rand.N(blocks)
 	ids := make([]int, w.bulk/blocks)
