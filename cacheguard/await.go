@@ -42,7 +42,11 @@ func (r *rebuild) trusts(got protocol.Acquired, polls int) time.Duration {
 	if after := g.lateAfter(r.breaker); took > 0 && after > 0 {
 		late = after // else nobody knows
 	}
-	return min(wake.Patience(got.Left, got.Registered, polls), (2*took+late)<<min(polls, 10))
+	patience, doublings := wake.Patience(got.Left, got.Registered, polls), min(polls, 10)
+	if after := 2*took + late; after < patience>>doublings { // the other way round, the longest would overflow
+		return after << doublings
+	}
+	return patience
 }
 
 // impatient reports whether WaitTimeout is over.

@@ -201,8 +201,7 @@ func (w *Writes) resolve(batch []request, upTo uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range batch {
-		k := p.parts[r.part][r.target]
-		if r.err != nil || k.since > upTo {
+		if k := p.parts[r.part][r.target]; r.err != nil || k.since > upTo {
 			continue
 		}
 		delete(p.parts[r.part], r.target)
