@@ -10,7 +10,7 @@ ALL := $(MODULES:././...=./...)
 EXAMPLES := ./examples/... ./examples/plugins/... ./bench/...
 CONSENSUS := ./internal/testing/rungs/... ./cdc/mysql/... ./cdc/outbox/... ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
 tested = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
-LIBRARY = $(shell echo '$(call tested,./cacheguard ./mutex ./... ./middleware/... ./cacheguard/cacheguardtest)' | tr ' ' '\n' | grep -vE '/internal/(docscheck|licences|testing/.*)$$|/go/(metrics|cdc|consensus)(/.*)?$$')
+LIBRARY = $(shell echo '$(call tested,./cacheguard ./mutex ./rwlock ./middleware ./cacheguard/cacheguardtest ./... ./middleware/...)' | tr ' ' '\n' | grep -vE '/internal/(docscheck|licences|testing/.*)$$|/go/(metrics|cdc|consensus)(/.*)?$$')
 OTHERS = $(filter-out $(LIBRARY),$(call tested,$(ALL)))
 BENCHED = $(shell grep -rlE '^func Benchmark' --include='*_test.go' --exclude-dir=.tools . | xargs -n 1 dirname | sort -u)
 RACED = $(filter-out $(call tested,$(EXAMPLES)),$(call tested,$(ALL)))
@@ -20,7 +20,7 @@ REDIS := redis-server redis-sentinel redis-cli
 SERVERS := postgres etcd mariadbd mariadb-install-db zookeeper java pgbouncer
 # Without inlining and DWARF, compiling takes half of the time, and that is most of it; the standard library is inlined, because it runs
 # most. The flags are in the environment, for tests that run the go command, too. make lint vets, and once is enough. Most tests wait, so
-# two processors run 24 at once, and with the race detector six. nomsgpack: gin, in an example, does without MessagePack. GOGC saves a quarter of the
+# two processors run 32 at once, and with the race detector six. nomsgpack: gin, in an example, does without MessagePack. GOGC saves a quarter of the
 # compiler's time and most of the tests' garbage collection, whose heap GOMEMLIMIT bounds.
 RACE :=
 TAGS := nomsgpack
@@ -29,12 +29,14 @@ LEAN := '-gcflags=all=-l -dwarf=false' -gcflags=std=
 # SQLite, translated from C, is five times slower with the race detector, which has nothing to find in it.
 UNRACED := '-gcflags=modernc.org/...=-race=false -l -dwarf=false'
 FLAGS = GOGC=400 GOFLAGS="$$GOFLAGS $(RACE) $(LEAN) $(if $(RACE),$(UNRACED)) -ldflags=-w -tags=$(TAGS)"
-TEST_ARGS = -exec='env GOGC=400 GOMEMLIMIT=700MiB' -shuffle=on -vet=off -parallel=$(if $(RACE),6,24) -timeout=10m
-# test PACKAGES [ARGS] runs the tests of the packages, and says on a screen what came of it.
-test = @mkdir -p .tools; export $(FLAGS); \
+TESTED := GOGC=400 GOMEMLIMIT=700MiB
+SCHEDULED = -shuffle=on -parallel=$(if $(RACE),6,32) -timeout=10m
+TEST_ARGS = -exec='env $(TESTED)' -vet=off $(SCHEDULED)
+begin = @mkdir -p .tools; export $(FLAGS); \
 	echo "Compiling $(words $(1)) test programs and their dependencies. An empty build cache takes minutes; then it is a minute."; \
-	go build -o .tools/summary ./internal/testing/summary && \
-	{ go test -json $(TEST_ARGS) $(2) $(1) || echo '{"Action":"broken"}'; } | .tools/summary
+	go build -o .tools/summary ./internal/testing/summary &&
+# test PACKAGES [ARGS] runs the tests of the packages, and says on a screen what came of it.
+test = $(begin) { go test -json $(TEST_ARGS) $(2) $(1) || echo '{"Action":"broken"}'; } | .tools/summary
 # Without -race, with which it would take minutes: that is for the seeds of proof/sim's tests.
 SIM := go run ./proof/cmd/sim -seeds 1000
 ENT := examples/transactions/ent/db/client.go
@@ -56,9 +58,14 @@ help: ## list the targets
 need: ## install what the targets need and this machine lacks; each target does so for itself
 	@scripts/need $(REDIS) $(SERVERS) promtool nutcracker spin cc git chromium node npm
 
-test: ## run the tests of the library, in some minutes, the first time most of them for compiling; installs Redis where it is missing. RACE=-race adds the race detector
+# go test links its programs each time it runs them, for 20 s of processor time. They stay here, and only those are linked whose code has changed.
+PROGRAMS = $(CURDIR)/.tools/tests$(RACE)
+RUN = cd $$0 && exec env $(TESTED) "$$converter" -t -p $$1 $(PROGRAMS)/$$(basename $$1).test -test.v=test2json $(patsubst -%,-test.%,$(SCHEDULED))
+
+test: ## run the tests of the library, in a minute, the first time in some, for compiling; installs Redis where it is missing. RACE=-race adds the race detector
 	@scripts/need $(REDIS) $(if $(RACE),cc) $(if $(findstring twemproxy,$(TAGS)),nutcracker)
-	$(call test,$(LIBRARY),-p=3)
+	$(call begin,$(LIBRARY)) { converter=$$(go tool -n test2json) && go test -c -vet=off -o $(PROGRAMS)/ $(LIBRARY) && export converter && \
+	go list -f '{{.Dir}} {{.ImportPath}}' $(LIBRARY) | xargs -P 3 -L 1 sh -c '$(RUN)' || echo '{"Action":"broken"}'; } | .tools/summary
 
 test-all: ## run the tests that make test leaves out: cdc, consensus, metrics, otel, commands, examples, bench, tools; installs their servers where they are missing
 	@scripts/need $(REDIS) $(SERVERS) promtool nutcracker cc git

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -77,6 +78,9 @@ func (c *chaos) guard() *Guard { return c.fleet.guards[rand.N(len(c.fleet.guards
 
 // pause lets something else happen.
 func pause(longest time.Duration) { <-time.After(rand.N(longest)) }
+
+// breathe pauses between calls that are samples of many: four times as long if few samples do.
+func breathe(longest time.Duration) { pause(longest * 4 / time.Duration(expect.Samples(1, 4))) }
 
 func (c *chaos) write(ctx context.Context, k int) {
 	for ctx.Err() == nil {

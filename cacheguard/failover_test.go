@@ -162,7 +162,7 @@ func (f *failover) read(ctx context.Context) {
 		if err != nil || got < least {
 			f.Errorf("k%d: got version %d, %v; want at least %d", k, got, err, least)
 		}
-		pause(15 * time.Millisecond)
+		breathe(15 * time.Millisecond)
 	}
 }
 
@@ -203,7 +203,7 @@ func (f *failover) awaitWritten() {
 		redistest.Await(f.T, "an acknowledgement", func() bool { return f.keys[k].least.Load() > 0 })
 	}
 	read := f.gets.Load()
-	redistest.Await(f.T, "Gets", func() bool { return f.gets.Load() > read+int64(20*len(f.keys)) })
+	redistest.Await(f.T, "Gets", func() bool { return f.gets.Load() > read+int64(5*len(f.keys)) })
 }
 
 // awaitHits waits until every instance finds keys of all nodes in the cache.

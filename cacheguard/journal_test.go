@@ -32,7 +32,7 @@ func TestAnOutageUnderLoadIsAHandfulOfLines(t *testing.T) {
 	cfg.Prefix, cfg.Instance, cfg.RedisTimeout = "shop", "shop-1", brisk
 	cfg.Local = LocalConfig{MaxEntries: 2000}
 	g := newGuard(t, server.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second }), cfg)
-	part := expect.Samples(20, 100)
+	part := expect.Samples(5, 100)
 	keys := numbered(0, 10*part)
 	getAll := func() {
 		var all sync.WaitGroup

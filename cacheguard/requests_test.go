@@ -6,11 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -80,55 +78,7 @@ func TestManyMissingKeysShareRequests(t *testing.T) {
 	}
 }
 
-// slow is a hook that delays each request with scripts.
-type slow time.Duration
-
-func (slow) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" {
-			<-time.After(time.Duration(s))
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (s slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return distant(s).ProcessPipelineHook(next)
-}
-
-// Together, a request that gathers and the one before it take longer than RedisTimeout; neither does alone.
-const (
-	requests = 4  // under way at once
-	calls    = 64 // in one of them
-)
-
-func TestTheWaitForARequestIsNotOnTheTimeOfAScript(t *testing.T) {
-	t.Parallel()
-	rdb := shared.Client(t)
-	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: 2 * time.Second}, rdb)
-	warm(t, f)
-	under := new(gauges)
-	rdb.AddHook(under)
-	rdb.AddHook(slow(1200 * time.Millisecond))
-	var all sync.WaitGroup
-	load := func(name string, n int) {
-		for i := range n {
-			all.Go(func() {
-				_, how, err := get(context.Background(), f.guards[0], fmt.Sprint(name, i), returns(i))
-				if err != nil || how != Loaded {
-					t.Errorf("%s%d: %v, %v", name, i, how, err)
-				}
-			})
-		}
-	}
-	load("a", requests)
-	redistest.Await(t, "a request is under way", func() bool { return under.requests.most.Load() > 0 })
-	load("b", 2*calls)
-	all.Wait()
-	expect.Equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
-}
+const requests = 4 // under way at once
 
 // The client waits for its own time-outs, which may be long or missing. Other requests do not.
 func TestConnectionsThatHangDoNotKeepScriptsFromBeingSent(t *testing.T) {

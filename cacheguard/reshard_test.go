@@ -118,7 +118,7 @@ func (s *table) read(ctx context.Context, t *testing.T, g *Guard, turn int, gets
 			}
 		}
 		gets.Add(1)
-		pause(time.Millisecond)
+		breathe(time.Millisecond)
 	}
 }
 
@@ -135,7 +135,7 @@ func (s *table) update(ctx context.Context, g *Guard, key string, updates, faile
 		}
 		s.least[key].Store(version)
 		updates.Add(1)
-		pause(time.Millisecond)
+		breathe(time.Millisecond)
 	}
 }
 

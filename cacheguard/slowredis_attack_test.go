@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -108,7 +109,7 @@ func TestASlowRedisBreaksNoPromise(t *testing.T) {
 					return v, nil
 				}
 			}
-			ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
+			ctx, stop := context.WithTimeout(t.Context(), time.Duration(expect.Samples(2, 6))*time.Second)
 			defer stop()
 			slow.by.Store(int64(a.by))
 			var mu sync.Mutex

@@ -3,6 +3,7 @@ package send
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -33,8 +34,14 @@ func (s slow) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (s slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+func (s slow) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		s.wait(ctx)
+		for _, cmd := range cmds {
+			cmd.SetErr(redis.Nil)
+		}
+		return redis.Nil
+	}
 }
 
 // slowly runs a test on virtual time, with a link that has a second for each request.
@@ -91,6 +98,26 @@ func TestReadsWaitForTheirTurnAsLongAsRedisAnswers(t *testing.T) {
 		unanswered, took := crowd(t, l, 20*maxReads)
 		if unanswered > 0 || took < time.Second {
 			t.Errorf("%d got no answer; all had theirs after %v", unanswered, took)
+		}
+	})
+}
+
+// A request of many calls and the one before it take longer than RedisTimeout together; neither does alone.
+func TestCallsWaitForTheirTurnAsLongAsRedisAnswers(t *testing.T) {
+	slowly(t, func(context.Context) { time.Sleep(600 * time.Millisecond) }, func(t *testing.T, l *Link) {
+		l.pin(shortest)
+		start := time.Now()
+		var all sync.WaitGroup
+		for range 1000 {
+			all.Go(func() {
+				if _, err := l.Do(t.Context(), "k", echoed("k", "v")); !errors.Is(err, redis.Nil) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(start); took < time.Second {
+			t.Errorf("all had theirs after %v", took)
 		}
 	})
 }
