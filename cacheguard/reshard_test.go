@@ -16,7 +16,7 @@ import (
 )
 
 // reshardings is how many slots move, each with all its keys: values, leases, intents and locks.
-func reshardings() int { return expect.Samples(60, 170) }
+func reshardings() int { return expect.Samples(24, 170) }
 
 // table is a database with a version for each key.
 type table struct {
