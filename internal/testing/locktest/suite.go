@@ -12,12 +12,16 @@ import (
 // sharing are tests that leave their server as it is.
 var sharing = map[string]func(*bench){
 	"a lock has one holder": oneHolder,
-	"a name that a lock cannot have is refused and costs nobody a lock":                  names,
-	"Do unlocks and hooks hear of it":                                                    doUnlocks,
-	"a wait that ends leaves nothing behind":                                             givingUp,
-	"a wait that ends as the lock is granted leaves nothing behind":                      givingUpLate,
-	"Close ends leases and waits and frees the locks":                                    closing,
-	"waiters get the lock one after the other in their order":                            inOrder,
+	"a name that a lock cannot have is refused and costs nobody a lock": names,
+	"Do unlocks and hooks hear of it":                                   doUnlocks,
+	"a wait that ends leaves nothing behind":                            givingUp,
+	"a wait that ends as the lock is granted leaves nothing behind":     givingUpLate,
+	"Close ends leases and waits and frees the locks":                   closing,
+	"waiters get the lock one after the other in their order":           inOrder,
+}
+
+// failing are, too, though processes die and connections break.
+var failing = map[string]func(*bench){
 	"the lock of a killed holder passes on with a larger fence":                          killedHolder,
 	"the lock of a holder that runs out of memory passes on with a larger fence":         exhaustedHolder,
 	"a killed waiter holds nobody up":                                                    killedWaiter,
@@ -58,6 +62,7 @@ func Run(t *testing.T, kind Kind) {
 		}
 	}
 	part("on one server", inTurn(sharing))
+	part("on one server, while its clients fail", inTurn(failing))
 	part("while its clock is set", inTurn(clockTests))
 	for name, test := range disturbing {
 		part(name, func(t *testing.T) { test(newBench(t, kind, kind.Start(t))) })
