@@ -92,28 +92,29 @@ type CacheConfig[K comparable, V any] struct {
 	// for what is replaced in the background. -1: the same.
 	Patience time.Duration
 
-	// Replace has a key that was asked for within that time on this instance replaced, not removed, when this instance invalidates it:
-	// by Invalidate, by Intent.Done, by the end of an Update of this one key, or for a feed. The call loads the new value while
-	// others still serve the old one (not in an Update, which removes it first), puts it in its place in one step, and returns then; so
-	// no Get waits for a load after a write. What it promises is the same: no Get that begins afterwards returns an older value. What
-	// UpdateMany, a tag, or another process that does not replace invalidates is removed; one instance that was asked for it loads
-	// it at once, if no more than a thousand keys wait for that.
+	// Replace has invalidations by this instance replace a key instead of removing it, if the instance was asked for it within that time: Invalidate,
+	// Intent.Done, the end of an Update of this one key, and a feed's. The call loads the new value, puts it in the place of the old one in one step,
+	// and then returns. Until then others get the old value (an Update removes it first), so no Get waits for a load after a write. The promise is
+	// the same: no Get that begins afterwards returns an older value. At least a millisecond. Default: 0, off. -1: the same.
 	//
-	// Such a load runs only when no other load waits for a slot of MaxLoads and FleetLoads. If there is none within 50 ms, if the load
-	// fails or takes longer than the context of the call or LoadTimeout, or if another write comes in between, the key is removed, as
-	// without Replace (Stats.Replaced, Stats.NotReplaced). So are keys of one call beyond MaxLoads, FleetLoads or 64, and all of them within a
-	// transaction, while the cache is bypassed, and while Redis is slow, and those of all Caches but one: values of one may be made of
-	// values of another. What the call names beside the keys ends again when all are replaced, as others may have made it of what they
-	// were still served. A loader may not read other keys of its own Cache that the same call names. Writes of a key
-	// that come while it is being loaded share the next load, so an invalidation takes as long as one load or two. Its caller
-	// should hold nothing that the loader needs, as the only connection. The loader's context ends with the call's and has none of
-	// its values: one may be a transaction that is never committed. At least a millisecond. Default: 0, off. -1: the same.
+	// The load needs a slot of MaxLoads and FleetLoads that no other load waits for. Without one within 50 ms, the key is removed, as without
+	// Replace. So it is if the load fails or takes longer than the context of the call or LoadTimeout, if another write comes in between, within a
+	// transaction, while the cache is bypassed, and while Redis is slow. Also within an Update or a Put has its keys removed as well: a load could
+	// ask for what the write updates, and wait for its end. A call replaces at most 64 keys, MaxLoads and FleetLoads, all of one Cache, as values of
+	// one may be made of another's: the first key by its text that can be replaced (page:7 before product:7) says which. Stats.NotReplaced
+	// counts the others, and the Logger says why. What UpdateMany, a tag or another process removes, one instance that was asked for it loads at
+	// once, if no more than a thousand keys wait for that.
+	//
+	// Once all keys are replaced, the call ends again what else it names: others may have made it of old values. A loader may not read other keys of
+	// its own Cache that the same call names. Writes of a key that is being loaded share the next load, so an invalidation takes one load or two. Its
+	// caller should hold nothing that the loader needs, as the only connection. The loader's context ends with the call's and has none of its values:
+	// one may be a transaction that is never committed.
 	Replace time.Duration
 
-	// MadeOf names the Caches of this Guard whose values Load and LoadMany read through it, as a page's views do: its values are made of theirs. A call
-	// that names keys of both, Invalidate or Intent.Done, ends theirs first, and its own when Redis has acknowledged that. Otherwise
-	// a load in between would make its value of an old one of theirs, and store it. That takes a round trip more, and calls that name keys of one of
-	// them alone take none. Tags end on each level, if the call names several things, as nobody knows what has them.
+	// MadeOf names the Caches of this Guard that Load and LoadMany read: values of this Cache are made of theirs, as a view of a product is. A call that
+	// names keys of both, Invalidate or Intent.Done, ends theirs first, and its own when Redis has acknowledged that. Otherwise a load in between would
+	// make its value of an old one of theirs, and store it. That takes a round trip more; calls that name keys of one of them alone take none. Any
+	// value may have a tag, so a call that names a tag and something else ends the tag with theirs, and again with its own.
 	//
 	// A Guard also learns it when a loader calls Get or GetMany of another Cache with the context that it got, and logs once what no MadeOf names
 	// (Stats.Undeclared): instances that only write load nothing, and learn nothing. The Caches may be made later. Values that are made of

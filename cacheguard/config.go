@@ -110,10 +110,10 @@ type Config struct {
 	// When Redis fails.
 	//
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. The time before an
-	// operation is sent does not count. Default: 500 ms. Then a read also follows what is measured, if its Get or GetMany
-	// loads nothing beside Redis (HedgeAfter -1, in a transaction, or as loads cost more): it waits for four times the p99.9
-	// of the last minute, as long as 99.95 % of the replies took, and as long as loads take on average, from 20 ms to
-	// 500 ms. Then the call loads, unless it is FailClosed.
+	// operation is sent does not count. Default: 500 ms, and less for a Get or a GetMany that loads nothing beside Redis
+	// (HedgeAfter -1, in a transaction, or as its loads take longer): from 20 ms to 500 ms, but at least four times the
+	// p99.9 of the replies of the last minute, as long as 99.95 % of them took, and as long as loads take on average. Then
+	// the call loads, unless it is FailClosed.
 	//
 	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one
 	// for each sixth of the slots): calls do not ask Redis, and writes fail at once, until it answers a probe. The
@@ -122,15 +122,15 @@ type Config struct {
 	// 1, the refusal shows at once.
 	RedisTimeout time.Duration
 
-	// HedgeAfter is how long Redis may keep a Get waiting, or a GetMany, before the loader runs beside it, in a slot of
-	// MaxLoads and FleetLoads that no other load waits for: the first answer wins, so a Redis that is slow makes no call
-	// slow. Callers of this Guard share such loads. They store nothing, and answer only calls that began before them. The
-	// loader of one call may then run twice at once. In a transaction, and with FailClosed, nothing is loaded beside Redis.
+	// HedgeAfter is how long a Get or a GetMany waits for Redis before the loader runs beside it. The first answer wins, so
+	// a Redis that is slow makes no call slow. Such a load takes a slot of MaxLoads and FleetLoads that no other load waits
+	// for, and stores nothing. Callers of this Guard that began before it share it. The loader of one call may then run
+	// twice at once. In a transaction, and with FailClosed, nothing is loaded beside Redis. Default: four times the p99 of
+	// the replies of the last minute, at least as long as loads take on average, from 5 ms to half of RedisTimeout.
 	//
-	// When half of the replies of Redis (on a cluster, of one of its sixths) take longer than the loads that they save, and
-	// than 20 ms, that part is slow within a second: Gets of its keys load first, and ask Redis if there is no slot, until
-	// it is quick again (Stats.SlowParts). Default: four times the p99 of the replies of the last minute, but no less than
-	// loads take on average, from 5 ms to half of RedisTimeout. -1: never, also in parts that are slow.
+	// Redis, or a sixth of a cluster, is slow when half of its replies take longer than 20 ms and than the loads that they
+	// save. The Guard notices that within a second. Until it is quick again (Stats.SlowParts), Gets of its keys load first,
+	// and ask Redis only if there is no slot. -1: never load beside Redis, or before it.
 	HedgeAfter time.Duration
 
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values

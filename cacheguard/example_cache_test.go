@@ -172,3 +172,45 @@ func ExampleCache_Key() {
 	fmt.Println(prices.Key(price{42, "EUR"})) // for Guard.UpdateMany and the like
 	// Output: price:42-EUR
 }
+
+// What is made of other cached things ends after them.
+func ExampleCacheConfig_madeOf() {
+	ctx, rdb, repo := context.Background(), newClient(), catalogue{42: {42, "Boot", 90}}
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "example-cache-made-of"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rdb.Close()
+	defer guard.Close()
+	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int64, product]{Name: "product", Load: repo.Product})
+	if err != nil {
+		log.Fatal(err)
+	}
+	views, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int64, string]{
+		Name: "view", MadeOf: []string{"product"},
+		Load: func(ctx context.Context, id int64) (string, error) {
+			p, err := products.Get(ctx, id)
+			return fmt.Sprintf("%s: %d €", p.Name, p.Price), err
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	setPrice := func(ctx context.Context, id int64, price int) error {
+		in, err := guard.Intend(ctx, cacheguard.Changes{Keys: []string{products.Key(id), views.Key(id)}})
+		if err != nil {
+			return err
+		}
+		defer in.Done(ctx)
+		repo[id] = product{id, "Boot", price} // and the commit
+		return in.Done(ctx)                   // the product first, then the view
+	}
+
+	fmt.Println(views.Get(ctx, 42))
+	fmt.Println(setPrice(ctx, 42, 80))
+	fmt.Println(views.Get(ctx, 42))
+	// Output:
+	// Boot: 90 € <nil>
+	// <nil>
+	// Boot: 80 € <nil>
+}

@@ -14,5 +14,6 @@
 // entries. To change back to none, give every instance a Compression with minBytes that no value reaches, and remove it when the
 // last compressed entries have expired.
 //
-// Entries do not say which Codec made them. Another Codec needs another Prefix.
+// Entries do not say which Codec made them. With another Codec, a Cache needs a new CacheConfig.Version, and values without a Cache need
+// another Prefix.
 package codec

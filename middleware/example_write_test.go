@@ -32,9 +32,13 @@ func Example_write() {
 	}
 	shop := pages.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cacheguard.SetTags(r.Context(), ofProduct(42))
+		product, err := products.Get(r.Context(), 42)
+		if err != nil {
+			http.Error(w, "no product", http.StatusInternalServerError)
+			return
+		}
 		w.Header().Set("Cache-Control", "max-age=3600")
 		w.Header().Set("Vary", "Accept-Language")
-		product, _ := products.Get(r.Context(), 42)
 		_, _ = fmt.Fprint(w, product)
 	}))
 	show := func() {
