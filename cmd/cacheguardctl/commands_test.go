@@ -62,6 +62,28 @@ func TestCheckAndInvalidateKnowClusters(t *testing.T) {
 	ctl(t, url, "stats", "--json").want(t, done, c.Addrs()[2])
 }
 
+func TestOneNodeOfAClusterIsEnoughForEveryCommand(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 0)
+	url := "redis://" + c.Addrs()[0]
+	r := ctl(t, url, "check", "--json")
+	r.want(t, done)
+	expect.Equal(t, "nodes", strings.Count(r.out, `"version"`), 3)
+	expect.Equal(t, "MOVED", strings.Contains(r.out, "MOVED"), false)
+	guard := newGuard(t, c.Client(t), "shop")
+	for _, key := range []string{"a", "b", "c", "d"} { // wherever they are
+		keep(t, guard, key)
+		ctl(t, url, "--prefix", "shop", "inspect", key).want(t, done, "fresh")
+		ctl(t, url, "--prefix", "shop", "invalidate", key).want(t, done)
+		gone(t, guard, key)
+		ctl(t, url, "locks", "show", key).want(t, done)
+	}
+	ctl(t, url, "stats").want(t, done, c.Addrs()[1], c.Addrs()[2])
+	ctl(t, url, "--prefix", "shop", "bypass", "--yes", "10m").want(t, done, "bypassed")
+	ctl(t, url, "--prefix", "shop", "bypass", "0").want(t, done)
+	ctl(t, url, "size", "--samples=1", "--payload=100", "--tags=1").want(t, done, "a cache with a version")
+}
+
 func newGuard(t *testing.T, rdb cacheguard.Redis, prefix string) *cacheguard.Guard {
 	t.Helper()
 	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: prefix})

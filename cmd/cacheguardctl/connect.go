@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -71,7 +74,7 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, errUnreadable
 		}
-		o.DisableIdentity, o.DialerRetries = true, 1
+		o.DisableIdentity, o.DialerRetries, o.ContextTimeoutEnabled = true, 1, true
 		impatient(&o.ReadTimeout, &o.MaxRetries)
 		return redis.NewFailoverClient(o), nil
 	case cluster:
@@ -79,7 +82,7 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, errUnreadable
 		}
-		o.DisableIdentity, o.DialerRetries, o.MaintNotificationsConfig = true, 1, quiet
+		o.DisableIdentity, o.DialerRetries, o.ContextTimeoutEnabled, o.MaintNotificationsConfig = true, 1, true, quiet
 		impatient(&o.ReadTimeout, &o.MaxRetries)
 		return redis.NewClusterClient(o), nil
 	}
@@ -87,7 +90,7 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, errUnreadable
 	}
-	o.DisableIdentity, o.DialerRetries, o.MaintNotificationsConfig = true, 1, quiet
+	o.DisableIdentity, o.DialerRetries, o.ContextTimeoutEnabled, o.MaintNotificationsConfig = true, 1, true, quiet
 	impatient(&o.ReadTimeout, &o.MaxRetries)
 	return redis.NewClient(o), nil
 }
@@ -100,6 +103,48 @@ func impatient(timeout *time.Duration, retries *int) {
 	if *retries == 0 {
 		*retries = 1
 	}
+}
+
+// reachable is connect, and asks for any answer. The URL may be that of one node: a server of a cluster knows that it is one, and answers for a part of the keys.
+func reachable(ctx context.Context, raw string, cluster bool) (rdb redis.UniversalClient, reached, err error) {
+	if rdb, err = connect(raw, cluster); err != nil {
+		return nil, nil, err
+	}
+	reached = reach(ctx, rdb)
+	one, is := rdb.(*redis.Client)
+	if !is || reached != nil || one.ClusterSlots(ctx).Err() != nil { // which is refused elsewhere
+		return rdb, reached, nil
+	}
+	_ = one.Close() // it has answered
+	if rdb, err = connect(raw, true); err != nil {
+		return nil, nil, err
+	}
+	if reached = reach(ctx, rdb); reached != nil {
+		reached = fmt.Errorf("this is a Redis Cluster, which names nodes that cannot be reached from here: %w", reached)
+	}
+	return rdb, reached, nil
+}
+
+// reach asks for any answer: one node of a cluster is enough.
+func reach(ctx context.Context, rdb redis.UniversalClient) error {
+	cluster, is := rdb.(*redis.ClusterClient)
+	if !is {
+		return rdb.Ping(ctx).Err()
+	}
+	var answered atomic.Bool
+	ctx, cancel := context.WithTimeout(ctx, cluster.Options().ReadTimeout) // one that is frozen need not be asked again
+	defer cancel()
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		err := node.Ping(ctx).Err()
+		if err == nil || !isUnreachable(err) {
+			answered.Store(true)
+		}
+		return err
+	})
+	if answered.Load() {
+		return nil
+	}
+	return err
 }
 
 // isUnreachable reports whether there is an error other than an answer of Redis.

@@ -30,7 +30,7 @@
 // # REDIS_URL
 //
 //	redis://user:password@host:6379/0                 a single Redis; rediss:// for TLS
-//	redis://host1:6379,host2:6379                     a cluster: some of its nodes, or one node with --cluster
+//	redis://host1:6379,host2:6379                     a cluster: some of its nodes; one is enough
 //	redis+sentinel://host1:26379,host2:26379/name/0   by Sentinel, with the name of the primary; rediss+sentinel:// for TLS
 //
 // The options that go-redis knows may follow after a question mark, such as dial_timeout=1s and sentinel_password. The URL
@@ -74,7 +74,6 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -105,7 +104,7 @@ type commands struct {
 	LockPrefix string           `default:"lock" help:"Prefix of the locks."`
 	Version    kong.VersionFlag `help:"Print the version, and that of Go."`
 
-	Cluster bool `help:"REDIS_URL is a node of a cluster."`
+	Cluster bool `help:"REDIS_URL is a node of a cluster: where that does not answer the question, as the user may not run CLUSTER SLOTS."`
 	JSON    bool `help:"Print JSON." name:"json"`
 
 	Check      check      `cmd:"" help:"Check Redis, its settings, the user's rights, the latency and the clock."`
@@ -135,26 +134,6 @@ func (e *env) guard() (*cacheguard.Guard, error) {
 	return cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
 }
 
-// reach asks for any answer: one node of a cluster is enough.
-func reach(ctx context.Context, rdb redis.UniversalClient) error {
-	cluster, is := rdb.(*redis.ClusterClient)
-	if !is {
-		return rdb.Ping(ctx).Err()
-	}
-	var answered atomic.Bool
-	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		err := node.Ping(ctx).Err()
-		if err == nil || !isUnreachable(err) {
-			answered.Store(true)
-		}
-		return err
-	})
-	if answered.Load() {
-		return nil
-	}
-	return err
-}
-
 func run(ctx context.Context, args []string, url string, terminal io.Reader, stdout, stderr io.Writer) (code int) {
 	logging.Disable() // what matters is in the error
 	var all commands
@@ -174,17 +153,17 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 	if strings.HasPrefix(command.Command(), "cdc ") { // which need no Redis
 		return finish(command, &env{ctx: ctx, all: &all, out: &printer{to: stdout, json: all.JSON}}, stderr)
 	}
-	rdb, err := connect(url, all.Cluster)
+	rdb, reached, err := reachable(ctx, url, all.Cluster)
 	if err != nil {
 		return complain(stderr, err, misused)
 	}
 	defer rdb.Close()
 	e := &env{ctx: ctx, rdb: rdb, all: &all, out: &printer{to: stdout, json: all.JSON}, terminal: terminal, asks: stderr}
-	if err := reach(ctx, rdb); isUnreachable(err) {
+	if isUnreachable(reached) {
 		if command.Command() == "check" {
-			err = errors.Join(err, all.Check.withoutRedis(e, err))
+			reached = errors.Join(reached, all.Check.withoutRedis(e, reached))
 		}
-		return complain(stderr, err, unreachable)
+		return complain(stderr, reached, unreachable)
 	}
 	return finish(command, e, stderr)
 }
