@@ -129,9 +129,9 @@
         heard.push(g.prefix + ': ' + brief[name]);
         all.push([state, g.prefix + ': ' + say(g, seconds(lasts), lasts)]);
       }
-      for (const [what, of] of [['tags', g.unknown_tags], ['keys', g.unknown_keys]]) {
+      for (const [what, of, ago] of [['tags', g.unknown_tags, g.unknown_tags_ago], ['keys', g.unknown_keys, g.unknown_keys_ago]]) {
         for (const [kind, n] of Object.entries(of || {})) {
-          all.push(['warn', g.prefix + ': ' + what + ' like “' + kind + '” were invalidated ' + some(n, 'time', 'times') + ', and no load of this process has had one. Is it mistyped?']);
+          all.push(['warn', g.prefix + ': ' + what + ' like “' + kind + '” were invalidated ' + some(n, 'time', 'times') + ', last ' + seconds(ago[kind]) + ' ago, and no load of this process has had one. Is it mistyped?']);
         }
       }
       for (const c of g.caches) {

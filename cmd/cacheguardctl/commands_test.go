@@ -407,7 +407,7 @@ func TestFieldsOfJSONStay(t *testing.T) {
 		{[]string{"invalidate", "a"}, []string{"all", "caches", "keys", "missing", "prefix", "tags"}},
 		{[]string{"locks", "show", "a"}, []string{
 			"locks", "locks.fence", "locks.holders", "locks.instance", "locks.kind", "locks.left_ms", "locks.name", "locks.token", "locks.waiting",
-			"locks.waiting_readers", "prefix",
+			"locks.waiting_readers", "notes", "prefix",
 		}},
 		{[]string{"stats"}, []string{
 			"listeners", "nodes", "nodes.connected_clients", "nodes.evicted_keys", "nodes.keyspace_hits", "nodes.keyspace_misses",
@@ -431,6 +431,8 @@ func TestExitCodesSayWhatWasWrong(t *testing.T) {
 		says string
 	}{
 		{at(shared), []string{"--help"}, done, "Usage"},
+		{"", []string{"help"}, done, "Usage"},
+		{"", []string{"help", "inspect"}, done, "Usage: cacheguardctl inspect"},
 		{at(shared), []string{"invalidate"}, misused, "name keys"},
 		{at(shared), []string{"invalidate", "--cache", "a:b"}, failed, "--cache"},
 		{at(shared), []string{"--prefix", "a{b", "invalidate", "a"}, failed, "Prefix"},
@@ -455,6 +457,8 @@ func TestExitCodesSayWhatWasWrong(t *testing.T) {
 		{"redis://u:123/hidden@127.0.0.1:1,127.0.0.1:2", []string{"check"}, misused, "REDIS_URL"},
 		{"u:hidden@x://127.0.0.1", []string{"check"}, misused, "unknown scheme"},
 		{"redis://u:hidden@127.0.0.1:1", []string{"check"}, unreachable, "refused"},
+		{"redis://u:hidden@127.0.0.1:1,127.0.0.1:2/?max_retries=-1", []string{"inspect", "a"}, unreachable, "from here: 127.0.0.1:1,127.0.0.1:2: "},
+		{"redis://u:hidden@127.0.0.1:1", []string{"invalidate", "a"}, unreachable, "cacheguardctl check says more"},
 		{"redis://u:hidden@" + shared.Addr(), []string{"check"}, failed, "WRONGPASS"},
 	} {
 		r := ctl(t, test.url, test.args...)

@@ -38,10 +38,8 @@ func connect(raw string, cluster bool) (redis.UniversalClient, error) {
 	if end < 0 {
 		end = len(rest)
 	}
-	user, hosts := "", rest[:end]
-	if at := strings.LastIndex(hosts, "@"); at >= 0 {
-		user, hosts = hosts[:at+1], hosts[at+1:]
-	}
+	hosts := hostsOf(raw)
+	user := strings.TrimSuffix(rest[:end], hosts)
 	first, others, _ := strings.Cut(hosts, ",")
 	u, err := url.Parse(scheme + "://" + user + first + rest[end:])
 	if err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") { // what looks like a path or a query began in a password
@@ -98,19 +96,24 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 // impatient has Redis asked twice at most, for three seconds each, unless the URL says otherwise: somebody waits for the answer.
 func impatient(timeout *time.Duration, retries *int) {
 	if *timeout == 0 {
-		*timeout = 3 * time.Second
+		*timeout = answerWithin
 	}
 	if *retries == 0 {
 		*retries = 1
 	}
 }
 
+// answerWithin is how long Redis may take to answer, unless the URL says otherwise.
+const answerWithin = 3 * time.Second
+
 // reachable is connect, and asks for any answer. The URL may be that of one node: a server of a cluster knows that it is one, and answers for a part of the keys.
 func reachable(ctx context.Context, raw string, cluster bool) (rdb redis.UniversalClient, reached, err error) {
 	if rdb, err = connect(raw, cluster); err != nil {
 		return nil, nil, err
 	}
-	reached = reach(ctx, rdb)
+	if reached = reach(ctx, rdb); isUnreachable(reached) {
+		reached = fmt.Errorf("Redis cannot be reached from here: %s: %w", hostsOf(raw), reached) //nolint:staticcheck // it is a name
+	}
 	one, is := rdb.(*redis.Client)
 	if !is || reached != nil || one.ClusterSlots(ctx).Err() != nil { // which is refused elsewhere
 		return rdb, reached, nil
@@ -132,9 +135,9 @@ func reach(ctx context.Context, rdb redis.UniversalClient) error {
 		return rdb.Ping(ctx).Err()
 	}
 	var answered atomic.Bool
-	ctx, cancel := context.WithTimeout(ctx, cluster.Options().ReadTimeout) // one that is frozen need not be asked again
-	defer cancel()
 	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		ctx, cancel := context.WithTimeout(ctx, cluster.Options().ReadTimeout) // one that is frozen need not be asked again
+		defer cancel()
 		err := node.Ping(ctx).Err()
 		if err == nil || !isUnreachable(err) {
 			answered.Store(true)
@@ -145,6 +148,15 @@ func reach(ctx context.Context, rdb redis.UniversalClient) error {
 		return nil
 	}
 	return err
+}
+
+// hostsOf are the addresses in a URL that connect has read.
+func hostsOf(raw string) string {
+	_, hosts, _ := strings.Cut(raw, "://")
+	if end := strings.IndexAny(hosts, "/?"); end >= 0 {
+		hosts = hosts[:end]
+	}
+	return hosts[strings.LastIndex(hosts, "@")+1:]
 }
 
 // isUnreachable reports whether there is an error other than an answer of Redis.

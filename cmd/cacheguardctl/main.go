@@ -50,8 +50,8 @@
 //
 // # Pages
 //
-// With pages, invalidate, bypass and stats say what no instance knows, which may be mistyped: the prefix, a Cache, a key or a tag. What comes before the
-// colon or the number of a key or tag is compared. The exit code stays 0: it was done.
+// With pages, inspect, invalidate, bypass and stats say what no instance knows, which may be mistyped: the prefix, a Cache, a key or a tag. What comes before the
+// colon or the number of a key or tag is compared. The exit code stays 0: it was done. Without pages, standard error says if no process has subscribed to the channels of the prefix.
 //
 // The URLs of --page may have a user and a password, for basic authentication. Give them in CACHEGUARD_PAGES, with commas between them, and not
 // as arguments, which other users can see.
@@ -73,6 +73,7 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -131,7 +132,7 @@ type env struct {
 
 // guard opens one with the Prefix; the caller closes it.
 func (e *env) guard() (*cacheguard.Guard, error) {
-	return cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
+	return cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix, RedisTimeout: answerWithin})
 }
 
 func run(ctx context.Context, args []string, url string, terminal io.Reader, stdout, stderr io.Writer) (code int) {
@@ -142,6 +143,9 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 		kong.Description("Looks at what guards and locks have in Redis, and acts on it. REDIS_URL says where that is."))
 	if err != nil {
 		return complain(stderr, err, misused)
+	}
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
 	}
 	command, err := parser.Parse(args)
 	if exited >= 0 {
@@ -160,10 +164,18 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 	defer rdb.Close()
 	e := &env{ctx: ctx, rdb: rdb, all: &all, out: &printer{to: stdout, json: all.JSON}, terminal: terminal, asks: stderr}
 	if isUnreachable(reached) {
-		if command.Command() == "check" {
+		switch command.Command() {
+		case "check":
 			reached = errors.Join(reached, all.Check.withoutRedis(e, reached))
+		case "stats":
+			reached = errors.Join(reached, all.Stats.withoutRedis(e))
+		default:
+			reached = fmt.Errorf("%w\ncacheguardctl check says more; with CACHEGUARD_PAGES, what each instance finds wrong", reached)
 		}
 		return complain(stderr, reached, unreachable)
+	}
+	if note := e.strange(command.Command()); note != "" {
+		_ = complain(stderr, errors.New("note: "+note), done) // it is done all the same
 	}
 	return finish(command, e, stderr)
 }

@@ -27,10 +27,11 @@ type Guard struct {
 	Redis func(ctx context.Context, args ...any) (any, error)
 }
 
-// Known says which kinds of tags or keys loads have had, nil: that is not known, and how often others were invalidated.
+// Known says which kinds of tags or keys loads have had, nil: that is not known, how often others were invalidated, and when last.
 type Known interface {
 	Kinds() []string
 	Unknown() map[string]uint64
+	Last() map[string]time.Time
 }
 
 // Troubles are for how long each has lasted, 0: there is none; and the last error that Redis answered with.
