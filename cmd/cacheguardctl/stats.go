@@ -182,7 +182,7 @@ func (c *stats) Run(e *env) error {
 		}
 		return nil
 	}
-	err := e.eachNode(look)
+	err := e.eachNode(e.ctx, look)
 	if err != nil {
 		return err
 	}

@@ -31,25 +31,31 @@ func (e *env) strange(command string) string {
 // unheard reports whether no node knows a process that listens to a channel of the prefix. If the user may not ask that, it looks for what every load
 // leaves.
 func (e *env) unheard() bool {
+	ctx, cancel := context.WithTimeout(e.ctx, answerWithin) // more than that a note is not worth
+	defer cancel()
 	var heard, refused atomic.Bool
 	literally := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`)
-	inboxes := literally.Replace(e.all.Prefix) + keys.Inboxes + "*"
-	err := e.eachNode(func(ctx context.Context, rdb *redis.Client) error {
-		some, err := rdb.PubSubChannels(ctx, inboxes).Result()
-		tiers, unsaid := rdb.PubSubNumSub(ctx, channel(e)).Result()
-		if err != nil || unsaid != nil {
-			refused.Store(true)
-		}
-		if len(some) > 0 || tiers[channel(e)] > 0 {
+	err := e.eachNode(ctx, func(ctx context.Context, rdb *redis.Client) error {
+		pipe := rdb.Pipeline()
+		inboxes := pipe.PubSubChannels(ctx, literally.Replace(e.all.Prefix)+keys.Inboxes+"*")
+		tiers := pipe.PubSubNumSub(ctx, channel(e))
+		_, err := pipe.Exec(ctx)
+		if len(inboxes.Val()) > 0 || tiers.Val()[channel(e)] > 0 {
 			heard.Store(true)
+		}
+		if isUnreachable(err) {
+			return err // it may know some
+		}
+		if err != nil {
+			refused.Store(true)
 		}
 		return nil
 	})
-	if !heard.Load() && (err != nil || refused.Load()) {
-		there, err := e.has(epoch.All)
-		return err == nil && !there
+	if err != nil || heard.Load() || !refused.Load() {
+		return err == nil && !heard.Load()
 	}
-	return !heard.Load()
+	there, err := e.has(epoch.All)
+	return err == nil && !there
 }
 
 // has reports whether there is an epoch of the name, without which no entry that has the name is valid.
@@ -70,9 +76,9 @@ func (e *env) has(name string) (bool, error) {
 }
 
 // eachNode looks at each node, replicas included.
-func (e *env) eachNode(look func(context.Context, *redis.Client) error) error {
+func (e *env) eachNode(ctx context.Context, look func(context.Context, *redis.Client) error) error {
 	if cluster, is := e.rdb.(*redis.ClusterClient); is {
-		return cluster.ForEachShard(e.ctx, look)
+		return cluster.ForEachShard(ctx, look)
 	}
-	return look(e.ctx, e.rdb.(*redis.Client))
+	return look(ctx, e.rdb.(*redis.Client))
 }
