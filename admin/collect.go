@@ -91,6 +91,12 @@ func guardOf(g *guard) guardState {
 	one.Tags, one.Keys = g.seen.Tags.Kinds(), g.seen.Keys.Kinds()
 	one.NoTags, one.NoTagsAgo = mistyped(g.seen.Tags)
 	one.NoKeys, one.NoKeysAgo = mistyped(g.seen.Keys)
+	if troubles.Bypassed > 0 {
+		one.Bypassed = "on this instance"
+		if until := troubles.BypassedUntil; !until.IsZero() {
+			one.Bypassed = "on all instances, until " + until.UTC().Format(time.RFC3339)
+		}
+	}
 	one.Order = append([]string{}, slices.SortedFunc(maps.Keys(one.Troubles), observe.ByCause)...)
 	for _, hot := range g.seen.Hot() {
 		key, cut := shorten(hot.Key, longestShown)

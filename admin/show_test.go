@@ -194,7 +194,14 @@ func TestWhatIsWrongIsShown(t *testing.T) {
 	if lasts, is := look(t, h).Guards[0].Troubles["bypassed"]; !is || lasts <= 0 {
 		t.Error("it is not shown that the cache is bypassed")
 	}
+	expect.Equal(t, "where it is bypassed", look(t, h).Guards[0].Bypassed, "on this instance")
 	g.Bypass(false)
+	expect.Equal(t, "where it is bypassed no more", look(t, h).Guards[0].Bypassed, "")
+	expect.ErrorIs(t, g.BypassFleet(t.Context(), time.Hour))
+	if where := look(t, h).Guards[0].Bypassed; !strings.HasPrefix(where, "on all instances, until 20") {
+		t.Errorf("it is bypassed %q", where)
+	}
+	expect.ErrorIs(t, g.BypassFleet(t.Context(), 0))
 	s.Kill()
 	redistest.Await(t, "the outage is shown", func() bool {
 		_, err := cacheguard.Get(t.Context(), g, "a", func(context.Context) (string, error) { return "", nil })

@@ -39,6 +39,7 @@ type guardState struct {
 	Troubles  map[string]float64 `json:"troubles"` // what is wrong, and for how long; refused: how long ago
 	Order     []string           `json:"order"`    // their names, causes first
 	Refused   string             `json:"refused"`  // the last error that Redis answered with
+	Bypassed  string             `json:"bypassed"` // on which instances the cache is turned off, and until when; empty: on none
 	Loading   int                `json:"loading"`
 	MaxLoads  int                `json:"max_loads"` // 0: no limit
 	Queued    int                `json:"queued"`

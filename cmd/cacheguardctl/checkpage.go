@@ -118,7 +118,9 @@ func (g *pagedGuard) trouble(name string) finding {
 	case "intent":
 		f.Detail = observe.Count(g.Intents, "intent stands", "intents stand") + ", the oldest" + lasted[1:]
 	case "bypassed":
-		f.Detail = "the cache is bypassed" + lasted
+		if f.Detail = "the cache is bypassed" + lasted; g.Bypassed != "" {
+			f.Detail += ", " + g.Bypassed
+		}
 	default: // of a later version
 		f.Detail = name + lasted
 	}

@@ -23,7 +23,7 @@ func pageOf(t *testing.T, data string) string {
 
 func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	t.Parallel()
-	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","queued":7,"max_loads":4,"intents":2,
+	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","bypassed":"on this instance","queued":7,"max_loads":4,"intents":2,
 		"troubles":{"outage":2.5,"pending":1,"refused":3,"deaf":60,"saturated":9,"intent":12,"bypassed":1},
 		"altered":5,"running":[{"key":"report","took":12.34},{"key":"price","took":11}],"hot":[{"key":"home"}],
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3}},{"name":"","rate":100}]}],
@@ -52,7 +52,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"failed shop-1: Redis does not answer, for 2.5s",
 		"failed shop-1: Redis answered with an error, last 3s ago: fill: OOM",
 		"failed shop-1: invalidations are pending, for 1s",
-		"warning shop-1: the cache is bypassed, for 1s",
+		"warning shop-1: the cache is bypassed, for 1s, on this instance",
 		"warning shop-1: messages do not arrive, for 1m0s",
 		"warning shop-1: 2 intents stand, the oldest for 12s",
 		"warning shop-1: 7 loads wait for MaxLoads, which is 4, for 9s",

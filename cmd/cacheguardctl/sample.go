@@ -111,6 +111,7 @@ type paged struct {
 
 type pagedGuard struct {
 	Prefix, Instance, Refused string
+	Bypassed                  string // on which instances, and until when; empty: it does not say
 	Troubles                  map[string]float64
 	Loading, Queued, Waiting  int
 	MaxLoads                  int `json:"max_loads"`

@@ -13,7 +13,7 @@ import (
 // silent is the name of the check which a node that does not answer has failed.
 const silent = "redis"
 
-// notChecked begins what is said of a check that has not failed, and could not be made.
+// notChecked begins the finding of a check that has not failed, and could not be made.
 const notChecked = "not checked"
 
 // slowest is the median round trip to the slowest of some nodes.

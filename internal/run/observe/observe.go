@@ -44,6 +44,8 @@ type Troubles struct {
 	Bypassed  time.Duration // the cache is turned off
 	Slow      time.Duration // Redis takes longer than the loads that it saves
 
+	BypassedUntil time.Time // on all instances; zero: on this one, until it is turned on
+
 	Refused   time.Time // when Redis last answered with an error; zero: never
 	RefusedAs string    // the operation, and what Redis said
 }
