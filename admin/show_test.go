@@ -182,6 +182,14 @@ func TestLocksThatThisProcessHoldsAreShown(t *testing.T) {
 	expect.Equal(t, "held afterwards", look(t, h).Lockers[0].Held, 0)
 }
 
+func TestWhoAsksEveryTwoSecondsSeesEachSampleOnce(t *testing.T) {
+	t.Parallel()
+	h := New(newGuard(t, cacheguard.Config{}))
+	h.shown.sampled = time.Now().Add(pause/10 - pause) // a little too early
+	get(t, h, "/?view=data", http.StatusOK)
+	expect.Equal(t, "a sample was taken", h.shown.over > 0, true)
+}
+
 func TestWhatIsWrongIsShown(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

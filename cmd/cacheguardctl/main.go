@@ -105,7 +105,7 @@ type commands struct {
 	LockPrefix string           `default:"lock" help:"Prefix of the locks."`
 	Version    kong.VersionFlag `help:"Print the version, and that of Go."`
 
-	Cluster bool `help:"REDIS_URL is a node of a cluster: where that does not answer the question, as the user may not run CLUSTER SLOTS."`
+	Cluster bool `help:"REDIS_URL is a node of a cluster, which need not be said to a server that says so."`
 	JSON    bool `help:"Print JSON." name:"json"`
 
 	Check      check      `cmd:"" help:"Check Redis, its settings, the user's rights, the latency and the clock."`

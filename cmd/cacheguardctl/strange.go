@@ -22,6 +22,9 @@ const epochs = 64
 func (e *env) strange(command string) string {
 	a := e.all
 	pages := slices.Concat(a.Check.Page, a.Inspect.Page, a.Invalidate.Page, a.Bypass.Page, a.Watch.Page, a.Stats.Page)
+	if command == "watch" && len(pages) > 0 { // which goes on, and has no result to note it in
+		return strings.Join((&asked{a.Watch.Page}).unknown(e, nil, nil, nil), "\n")
+	}
 	if len(pages) > 0 || strings.HasPrefix(command, "locks") || strings.HasPrefix(command, "size") || !e.unheard() {
 		return ""
 	}

@@ -34,6 +34,7 @@ func TestReadCommandsSayWhatMayBeMistyped(t *testing.T) {
 	page := pageOf(t, `{"guards":[{"prefix":"`+prefix+`","tags":[],"keys":["a"],"caches":[{"name":"product"}]}]}`)
 	ctl(t, at(shared), "--prefix", prefix, "inspect", "prodcut:1", "--page", page).want(t, done, "missing", `note: no page shows a Cache that the key "prodcut:1" could be of`)
 	ctl(t, at(shared), "--prefix", prefix+"s", "inspect", "product:1", "--page", page).want(t, done, "missing", "note: no page shows a Guard with the Prefix")
+	ctl(t, at(shared), "--prefix", prefix+"s", "watch", "--every", "100ms", "--count", "1", "--page", page).want(t, done, "note: no page shows a Guard with the Prefix")
 	expect.Equal(t, "noted of what is there", strings.Contains(ctl(t, at(shared), "--prefix", prefix, "inspect", "a", "--page", page).out, "note"), false)
 	ctl(t, at(shared), "--lock-prefix", prefix, "locks", "show", "imprt").want(t, done, `note: Redis knows no lock "imprt" under the prefix "`+prefix+`"`)
 }
