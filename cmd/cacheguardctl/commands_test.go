@@ -82,6 +82,13 @@ func TestOneNodeOfAClusterIsEnoughForEveryCommand(t *testing.T) {
 	ctl(t, url, "--prefix", "shop", "bypass", "--yes", "10m").want(t, done, "bypassed")
 	ctl(t, url, "--prefix", "shop", "bypass", "0").want(t, done)
 	ctl(t, url, "size", "--samples=1", "--payload=100", "--tags=1").want(t, done, "a cache with a version")
+	for i := range c.Addrs() {
+		err := c.Node(i).Client(t).Do(t.Context(), "acl", "setuser", "poor", "on", ">secret", "~*", "&*", "+@all", "-cluster").Err()
+		expect.ErrorIs(t, err)
+	}
+	r = ctl(t, "redis://poor:secret@"+c.Addrs()[0], "check")
+	r.want(t, failed, "NOPERM", "cluster")
+	expect.Equal(t, "MOVED, to who may not ask for slots", strings.Contains(r.out, "MOVED"), false)
 }
 
 func newGuard(t *testing.T, rdb cacheguard.Redis, prefix string) *cacheguard.Guard {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/cacheguard/go/internal/redis/serverinfo"
 )
 
 // errUnreadable says neither what is there nor why it cannot be read: either may have a part of the password.
@@ -115,14 +117,14 @@ func reachable(ctx context.Context, raw string, cluster bool) (rdb redis.Univers
 		reached = fmt.Errorf("Redis cannot be reached from here: %s: %w", hostsOf(raw), reached) //nolint:staticcheck // it is a name
 	}
 	one, is := rdb.(*redis.Client)
-	if !is || reached != nil || one.ClusterSlots(ctx).Err() != nil { // which is refused elsewhere
+	if !is || reached != nil || !isOfCluster(ctx, one) {
 		return rdb, reached, nil
 	}
 	_ = one.Close() // it has answered
 	if rdb, err = connect(raw, true); err != nil {
 		return nil, nil, err
 	}
-	if reached = reach(ctx, rdb); reached != nil {
+	if reached = reach(ctx, rdb); isUnreachable(reached) {
 		reached = fmt.Errorf("this is a Redis Cluster, which names nodes that cannot be reached from here: %w", reached)
 	}
 	return rdb, reached, nil
@@ -148,6 +150,12 @@ func reach(ctx context.Context, rdb redis.UniversalClient) error {
 		return nil
 	}
 	return err
+}
+
+// isOfCluster asks what a client of a cluster has to ask, and other servers refuse. A user who may not will read that, and not that keys are elsewhere.
+func isOfCluster(ctx context.Context, rdb *redis.Client) bool {
+	err := rdb.ClusterSlots(ctx).Err()
+	return err == nil || redis.HasErrorPrefix(err, "NOPERM") && serverinfo.Ask(ctx, rdb).Mode == "cluster"
 }
 
 // hostsOf are the addresses in a URL that connect has read.
