@@ -42,7 +42,7 @@ func (s *shown) encoded(h *Handler) []byte {
 
 func (s *shown) makeLocked(h *Handler, now time.Time) state {
 	passed := now.Sub(s.sampled)
-	due := passed >= pause
+	due := passed >= pause-pause/8 // who asks every two seconds asks a little too early now and then
 	if due {
 		s.sampled, s.over = now, passed
 	}
@@ -88,14 +88,33 @@ func guardOf(g *guard) guardState {
 		Read: stats.BytesRead, Written: stats.BytesWritten, Caches: []cacheState{},
 		Running: loadsOf(running), Slowest: loadsOf(g.seen.Loads.Slowest()), Hot: []hotState{},
 	}
-	one.Tags, one.NoTags = g.seen.Tags.Kinds(), g.seen.Tags.Unknown()
-	one.Keys, one.NoKeys = g.seen.Keys.Kinds(), g.seen.Keys.Unknown()
+	one.Tags, one.Keys = g.seen.Tags.Kinds(), g.seen.Keys.Kinds()
+	one.NoTags, one.NoTagsAgo = mistyped(g.seen.Tags)
+	one.NoKeys, one.NoKeysAgo = mistyped(g.seen.Keys)
+	if troubles.Bypassed > 0 {
+		one.Bypassed = "on this instance"
+		if until := troubles.BypassedUntil; !until.IsZero() {
+			one.Bypassed = "on all instances, until " + until.UTC().Format(time.RFC3339)
+		}
+	}
 	one.Order = append([]string{}, slices.SortedFunc(maps.Keys(one.Troubles), observe.ByCause)...)
 	for _, hot := range g.seen.Hot() {
 		key, cut := shorten(hot.Key, longestShown)
 		one.Hot = append(one.Hot, hotState{key, cut, hot.PerSecond})
 	}
 	return one
+}
+
+// mistyped are the kinds that were invalidated lately, and that no load has had: how often, and how long ago.
+func mistyped(k observe.Known) (counts map[string]uint64, ago map[string]float64) {
+	counts, ago = make(map[string]uint64), make(map[string]float64)
+	last := k.Last()
+	for kind, n := range k.Unknown() {
+		if since := time.Since(last[kind]); since < mistaken {
+			counts[kind], ago[kind] = n, since.Seconds()
+		}
+	}
+	return counts, ago
 }
 
 func shadowOf(s *cacheguard.Shadowed) *shadowState {

@@ -112,7 +112,7 @@
     saturated: ['warn', (g, s) => some(g.queued, 'load waits', 'loads wait') + ' for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
     refused: ['bad', (g, s, ago) => 'Redis answered with an error, last ' + s + ' ago' + (ago > 5 ? ' and not since then' : '') + ': ' + g.refused + '. Is it full, or does the user lack a right?'],
     intent: ['warn', (g, s) => some(g.intents, 'intent stands', 'intents stand') + ', the oldest for ' + s + ': its transaction takes long, or nobody calls Done.'],
-    bypassed: ['warn', (g, s) => 'The cache is turned off for ' + s + ': calls load without it.'],
+    bypassed: ['warn', (g, s) => 'The cache is turned off for ' + s + ', ' + g.bypassed + ': calls load without it.'],
   };
 
   const locker = (l) => l.prefix + ' (' + l.kind + (l.servers ? ' of ' + l.servers : l.permits ? ', ' + l.permits + ' permits' : '') + ')';
@@ -129,9 +129,9 @@
         heard.push(g.prefix + ': ' + brief[name]);
         all.push([state, g.prefix + ': ' + say(g, seconds(lasts), lasts)]);
       }
-      for (const [what, of] of [['tags', g.unknown_tags], ['keys', g.unknown_keys]]) {
+      for (const [what, of, ago] of [['tags', g.unknown_tags, g.unknown_tags_ago], ['keys', g.unknown_keys, g.unknown_keys_ago]]) {
         for (const [kind, n] of Object.entries(of || {})) {
-          all.push(['warn', g.prefix + ': ' + what + ' like “' + kind + '” were invalidated ' + some(n, 'time', 'times') + ', and no load of this process has had one. Is it mistyped?']);
+          all.push(['warn', g.prefix + ': ' + what + ' like “' + kind + '” were invalidated ' + some(n, 'time', 'times') + ', last ' + seconds(ago[kind]) + ' ago, and no load of this process has had one. Is it mistyped?']);
         }
       }
       for (const c of g.caches) {

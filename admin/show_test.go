@@ -182,6 +182,14 @@ func TestLocksThatThisProcessHoldsAreShown(t *testing.T) {
 	expect.Equal(t, "held afterwards", look(t, h).Lockers[0].Held, 0)
 }
 
+func TestWhoAsksEveryTwoSecondsSeesEachSampleOnce(t *testing.T) {
+	t.Parallel()
+	h := New(newGuard(t, cacheguard.Config{}))
+	h.shown.sampled = time.Now().Add(pause/10 - pause) // a little too early
+	get(t, h, "/?view=data", http.StatusOK)
+	expect.Equal(t, "a sample was taken", h.shown.over > 0, true)
+}
+
 func TestWhatIsWrongIsShown(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -194,7 +202,14 @@ func TestWhatIsWrongIsShown(t *testing.T) {
 	if lasts, is := look(t, h).Guards[0].Troubles["bypassed"]; !is || lasts <= 0 {
 		t.Error("it is not shown that the cache is bypassed")
 	}
+	expect.Equal(t, "where it is bypassed", look(t, h).Guards[0].Bypassed, "on this instance")
 	g.Bypass(false)
+	expect.Equal(t, "where it is bypassed no more", look(t, h).Guards[0].Bypassed, "")
+	expect.ErrorIs(t, g.BypassFleet(t.Context(), time.Hour))
+	if where := look(t, h).Guards[0].Bypassed; !strings.HasPrefix(where, "on all instances, until 20") {
+		t.Errorf("it is bypassed %q", where)
+	}
+	expect.ErrorIs(t, g.BypassFleet(t.Context(), 0))
 	s.Kill()
 	redistest.Await(t, "the outage is shown", func() bool {
 		_, err := cacheguard.Get(t.Context(), g, "a", func(context.Context) (string, error) { return "", nil })

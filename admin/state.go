@@ -15,6 +15,9 @@ const (
 	// recently is how long an error of Redis is shown as what is wrong now.
 	recently = 30 * time.Second
 
+	// mistaken is how long ago a name was invalidated that no load has, while that is shown as what is wrong now. Stats counts it for longer.
+	mistaken = time.Hour
+
 	// standing is how long an intent may stand before that is shown as what is wrong: most transactions take less.
 	standing = 5 * time.Second
 )
@@ -36,6 +39,7 @@ type guardState struct {
 	Troubles  map[string]float64 `json:"troubles"` // what is wrong, and for how long; refused: how long ago
 	Order     []string           `json:"order"`    // their names, causes first
 	Refused   string             `json:"refused"`  // the last error that Redis answered with
+	Bypassed  string             `json:"bypassed"` // on which instances the cache is turned off, and until when; empty: on none
 	Loading   int                `json:"loading"`
 	MaxLoads  int                `json:"max_loads"` // 0: no limit
 	Queued    int                `json:"queued"`
@@ -48,28 +52,32 @@ type guardState struct {
 	Replaced    uint64 `json:"replaced"`    // keys whose new value was put in place of the old one
 	NotReplaced uint64 `json:"notReplaced"` // that were removed, although their Cache replaces
 
-	Pending    int               `json:"pending"`          // invalidations
-	Untold     int               `json:"refused_messages"` // about others, to local tiers
-	Intents    int               `json:"intents"`          // of this process's transactions that are not done
-	Oldest     float64           `json:"oldest_intent"`    // for how long the oldest has stood
-	Warming    int               `json:"warming"`          // calls of Warm under way
-	Refreshes  uint64            `json:"failed_refreshes"`
-	Altered    uint64            `json:"altered"`              // values
-	Tags       []string          `json:"tags"`                 // the kinds that loads have had; null: not known
-	Keys       []string          `json:"keys"`                 // the same, of keys of no Cache
-	NoTags     map[string]uint64 `json:"unknown_tags"`         // kinds that no load has had: how often they were invalidated
-	NoKeys     map[string]uint64 `json:"unknown_keys"`         // the same, and no Cache has
-	Undeclared string            `json:"undeclared,omitempty"` // what the values of Caches are made of, and no MadeOf says
-	Shadow     *shadowState      `json:"shadow,omitempty"`     // nil: no Get has asked for one
-	Local      int               `json:"local_entries"`
-	LocalBytes uint64            `json:"local_bytes"`
-	Evictions  uint64            `json:"local_evictions"`
-	Read       uint64            `json:"read_bytes"`
-	Written    uint64            `json:"written_bytes"`
-	Caches     []cacheState      `json:"caches"`
-	Running    []loadState       `json:"running"` // loads that run, the longest first
-	Slowest    []loadState       `json:"slowest"` // of the last minutes
-	Hot        []hotState        `json:"hot"`
+	Pending   int               `json:"pending"`          // invalidations
+	Untold    int               `json:"refused_messages"` // about others, to local tiers
+	Intents   int               `json:"intents"`          // of this process's transactions that are not done
+	Oldest    float64           `json:"oldest_intent"`    // for how long the oldest has stood
+	Warming   int               `json:"warming"`          // calls of Warm under way
+	Refreshes uint64            `json:"failed_refreshes"`
+	Altered   uint64            `json:"altered"`      // values
+	Tags      []string          `json:"tags"`         // the kinds that loads have had; null: not known
+	Keys      []string          `json:"keys"`         // the same, of keys of no Cache
+	NoTags    map[string]uint64 `json:"unknown_tags"` // kinds that no load has had: how often they were invalidated, if they were lately
+	NoKeys    map[string]uint64 `json:"unknown_keys"` // the same, and no Cache has
+
+	NoTagsAgo map[string]float64 `json:"unknown_tags_ago"` // how long ago that was the last time
+	NoKeysAgo map[string]float64 `json:"unknown_keys_ago"`
+
+	Undeclared string       `json:"undeclared,omitempty"` // what the values of Caches are made of, and no MadeOf says
+	Shadow     *shadowState `json:"shadow,omitempty"`     // nil: no Get has asked for one
+	Local      int          `json:"local_entries"`
+	LocalBytes uint64       `json:"local_bytes"`
+	Evictions  uint64       `json:"local_evictions"`
+	Read       uint64       `json:"read_bytes"`
+	Written    uint64       `json:"written_bytes"`
+	Caches     []cacheState `json:"caches"`
+	Running    []loadState  `json:"running"` // loads that run, the longest first
+	Slowest    []loadState  `json:"slowest"` // of the last minutes
+	Hot        []hotState   `json:"hot"`
 }
 
 // shadowState is cacheguard.Shadowed.

@@ -36,3 +36,17 @@ func TestTagsAndKeysThatNothingHasAreCountedWhenTheyAreInvalidated(t *testing.T)
 	expect.Equal(t, "keys", fmt.Sprint(g.journal.Keys.Unknown()), "map[pirce:1 prodcut:2]")
 	expect.Equal(t, "in Stats", fmt.Sprint(g.Stats().UnknownTags, g.Stats().UnknownKeys), "3 3")
 }
+
+func TestAnInstanceThatOnlyWritesCountsNoTagsOfOthers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	g := f.guards[0]
+	products, err := NewCache(g, CacheConfig[int, string]{
+		Name: "product", Load: func(context.Context, int) (string, error) { return "v", nil },
+		Tags: func(int, string) []string { return []string{"category:shoes"} },
+	})
+	expect.ErrorIs(t, err)
+	expect.ErrorIs(t, products.Put(t.Context(), 1, func(context.Context) (string, error) { return "v", nil }))
+	expect.ErrorIs(t, g.InvalidateTags(t.Context(), "list"))
+	expect.Equal(t, "unknown to a writer", g.Stats().UnknownTags, 0)
+}

@@ -42,7 +42,7 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 			if p.load.tags != nil {
 				p.written.tags = append(p.written.tags, p.load.tags(&v)...)
 			}
-			c.guard.journal.Tags.Had(p.written.tags...)
+			c.guard.journal.Tags.Written(p.written.tags...)
 			p.encode(ctx, p.written)
 		}
 		return err

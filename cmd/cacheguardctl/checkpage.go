@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/cacheguard/go/internal/run/observe"
@@ -20,27 +21,31 @@ const (
 	noise      = 50        // gets per second, which are not worth a word
 )
 
-// pageFindings says what the pages of instances show that could be wrong. An instance that does not answer is in trouble itself.
+// pageFindings says what the pages of instances show that could be wrong. An instance that does not answer is in trouble itself. One is well, or
+// there is something to say of it.
 func (c *check) pageFindings(e *env) (all []finding) {
 	var rates []rate
 	var guards []*pagedGuard
-	for _, page := range c.Page {
-		p, err := lookAt(e.ctx, page)
-		if err != nil {
-			all = append(all, finding{Check: "instance", Result: wrong, Detail: err.Error()})
+	pages := lookAtAll(e.ctx, c.Page)
+	for i := range pages {
+		for _, g := range pages[i].of(e.all.Prefix) {
+			guards, rates = append(guards, g), append(rates, g.rate())
+		}
+	}
+	together := slices.Concat(mistyped(guards), undeclared(guards), busiest(rates))
+	for i := range pages {
+		p := &pages[i]
+		if p.err != nil {
+			all = append(all, finding{Check: "instance", Result: wrong, Detail: p.err.Error()})
 			continue
 		}
 		own := p.of(e.all.Prefix)
-		guards = append(guards, own...)
 		if len(own) == 0 {
-			all = append(all, finding{
-				Check: "instance", Result: warning, Detail: fmt.Sprintf("its page shows no Guard with the Prefix %q", e.all.Prefix),
-			})
+			all = append(all, finding{Check: "instance", Node: p.instance(), Result: warning, Detail: p.others(e.all.Prefix)})
 		}
 		for _, g := range own {
-			rates = append(rates, g.rate())
 			found := slices.Concat(g.findings(), p.lockFindings(e.all.LockPrefix), p.feedFindings())
-			if len(found) == 0 {
+			if len(found) == 0 && !slices.ContainsFunc(together, func(f finding) bool { return f.Node == g.Instance }) {
 				found = []finding{{Result: ok, Detail: "its page shows nothing wrong"}}
 			}
 			for _, f := range found {
@@ -49,7 +54,16 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			}
 		}
 	}
-	return slices.Concat(all, mistyped(guards), undeclared(guards), busiest(rates))
+	return append(all, together...)
+}
+
+// others says which Prefixes there are instead of the one that was asked for.
+func (p *paged) others(prefix string) string {
+	said := fmt.Sprintf("its page shows no Guard with the Prefix %q", prefix)
+	for i, g := range p.Guards {
+		said += map[bool]string{true: ": it has ", false: ", "}[i == 0] + strconv.Quote(g.Prefix)
+	}
+	return said
 }
 
 // findings says what one Guard's page shows.
@@ -104,7 +118,9 @@ func (g *pagedGuard) trouble(name string) finding {
 	case "intent":
 		f.Detail = observe.Count(g.Intents, "intent stands", "intents stand") + ", the oldest" + lasted[1:]
 	case "bypassed":
-		f.Detail = "the cache is bypassed" + lasted
+		if f.Detail = "the cache is bypassed" + lasted; g.Bypassed != "" {
+			f.Detail += ", " + g.Bypassed
+		}
 	default: // of a later version
 		f.Detail = name + lasted
 	}
@@ -128,9 +144,12 @@ func (c *pagedCache) findings() (all []finding) {
 	return all
 }
 
-// lockFindings says which locks this process has held for long. That is no trouble if the work takes long.
+// lockFindings says which locks this process has held for long, which is no trouble if the work takes long, and whose messages do not arrive.
 func (p *paged) lockFindings(prefix string) (all []finding) {
 	for _, l := range p.Lockers {
+		if l.Deaf {
+			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("%s (%s): messages do not arrive: calls that wait for locks poll", l.Prefix, l.Kind)})
+		}
 		if l.Prefix != prefix {
 			continue
 		}

@@ -23,14 +23,16 @@ func pageOf(t *testing.T, data string) string {
 
 func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	t.Parallel()
-	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","queued":7,"max_loads":4,"intents":2,
+	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","bypassed":"on this instance","queued":7,"max_loads":4,"intents":2,
 		"troubles":{"outage":2.5,"pending":1,"refused":3,"deaf":60,"saturated":9,"intent":12,"bypassed":1},
 		"altered":5,"running":[{"key":"report","took":12.34},{"key":"price","took":11}],"hot":[{"key":"home"}],
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3}},{"name":"","rate":100}]}],
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
 		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12},{"name":"well","behind":9}]}`
-	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","refused":"get: NOPERM","troubles":{"deaf":0,"mute":5,"refused":26}}]}`
-	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}]}]}`
+	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","refused":"get: NOPERM","troubles":{"deaf":0,"mute":5,"refused":26}}],
+		"lockers":[{"prefix":"mail","kind":"mutex","deaf":true}]}`
+	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}]}],
+		"lockers":[{"prefix":"jobs","kind":"mutex","deaf":false}]}`
 	const strange = `{"guards":[{"prefix":"other","instance":"other-1","troubles":{"outage":1}}]}`
 	dead := httptest.NewServer(http.NotFoundHandler())
 	dead.Close()
@@ -50,7 +52,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"failed shop-1: Redis does not answer, for 2.5s",
 		"failed shop-1: Redis answered with an error, last 3s ago: fill: OOM",
 		"failed shop-1: invalidations are pending, for 1s",
-		"warning shop-1: the cache is bypassed, for 1s",
+		"warning shop-1: the cache is bypassed, for 1s, on this instance",
 		"warning shop-1: messages do not arrive, for 1m0s",
 		"warning shop-1: 2 intents stand, the oldest for 12s",
 		"warning shop-1: 7 loads wait for MaxLoads, which is 4, for 9s",
@@ -67,7 +69,8 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"warning shop-3: Redis answered with an error, last 26s ago and not since then: get: NOPERM",
 		"warning shop-3: messages do not arrive",
 		"warning shop-3: messages about invalidations are refused, for 5s: other local tiers may serve old values until Local.TTL",
-		`warning : its page shows no Guard with the Prefix "shop"`,
+		"warning shop-3: mail (mutex): messages do not arrive: calls that wait for locks poll",
+		`warning other-1: its page shows no Guard with the Prefix "shop": it has "other"`,
 		`warning shop-1: it has 1000 gets/s, the next one has 9; its hottest key is "home"`,
 	}, "\n"))
 	expect.Equal(t, "dead instances", strings.Count(r.out, "connection refused"), 1)
@@ -88,4 +91,11 @@ func TestCheckAsksThePagesWhileRedisIsDown(t *testing.T) {
 	expect.Equal(t, "findings", strings.Join(found, "\n"), "failed|redis||Redis cannot be reached from here\n"+
 		"failed|instance|shop-1|Redis does not answer, for 2.5s\nwarning|instance|shop-1|messages do not arrive, for 2s")
 	expect.Equal(t, "well", said.OK, false)
+}
+
+func TestStatsAskThePagesWhileRedisIsDown(t *testing.T) {
+	t.Parallel()
+	page := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-1","caches":[{"name":"","answers":{"hit":1,"loaded":1}}]}]}`)
+	ctl(t, "redis://127.0.0.1:1", "--prefix", "shop", "stats", "--page", page).want(t, unreachable, "50.0%", "127.0.0.1:1", "refused")
+	ctl(t, "redis://127.0.0.1:1", "--prefix", "shop", "stats").want(t, unreachable, "CACHEGUARD_PAGES")
 }

@@ -62,6 +62,35 @@ func TestCheckAndInvalidateKnowClusters(t *testing.T) {
 	ctl(t, url, "stats", "--json").want(t, done, c.Addrs()[2])
 }
 
+func TestOneNodeOfAClusterIsEnoughForEveryCommand(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 0)
+	url := "redis://" + c.Addrs()[0]
+	r := ctl(t, url, "check", "--json")
+	r.want(t, done)
+	expect.Equal(t, "nodes", strings.Count(r.out, `"version"`), 3)
+	expect.Equal(t, "MOVED", strings.Contains(r.out, "MOVED"), false)
+	guard := newGuard(t, c.Client(t), "shop")
+	for _, key := range []string{"a", "b", "c", "d"} { // wherever they are
+		keep(t, guard, key)
+		ctl(t, url, "--prefix", "shop", "inspect", key).want(t, done, "fresh")
+		ctl(t, url, "--prefix", "shop", "invalidate", key).want(t, done)
+		gone(t, guard, key)
+		ctl(t, url, "locks", "show", key).want(t, done)
+	}
+	ctl(t, url, "stats").want(t, done, c.Addrs()[1], c.Addrs()[2])
+	ctl(t, url, "--prefix", "shop", "bypass", "--yes", "10m").want(t, done, "bypassed")
+	ctl(t, url, "--prefix", "shop", "bypass", "0").want(t, done)
+	ctl(t, url, "size", "--samples=1", "--payload=100", "--tags=1").want(t, done, "a cache with a version")
+	for i := range c.Addrs() {
+		err := c.Node(i).Client(t).Do(t.Context(), "acl", "setuser", "poor", "on", ">secret", "~*", "&*", "+@all", "-cluster").Err()
+		expect.ErrorIs(t, err)
+	}
+	r = ctl(t, "redis://poor:secret@"+c.Addrs()[0], "check")
+	r.want(t, failed, "NOPERM", "cluster")
+	expect.Equal(t, "MOVED, to who may not ask for slots", strings.Contains(r.out, "MOVED"), false)
+}
+
 func newGuard(t *testing.T, rdb cacheguard.Redis, prefix string) *cacheguard.Guard {
 	t.Helper()
 	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: prefix})
@@ -385,7 +414,7 @@ func TestFieldsOfJSONStay(t *testing.T) {
 		{[]string{"invalidate", "a"}, []string{"all", "caches", "keys", "missing", "prefix", "tags"}},
 		{[]string{"locks", "show", "a"}, []string{
 			"locks", "locks.fence", "locks.holders", "locks.instance", "locks.kind", "locks.left_ms", "locks.name", "locks.token", "locks.waiting",
-			"locks.waiting_readers", "prefix",
+			"locks.waiting_readers", "notes", "prefix",
 		}},
 		{[]string{"stats"}, []string{
 			"listeners", "nodes", "nodes.connected_clients", "nodes.evicted_keys", "nodes.keyspace_hits", "nodes.keyspace_misses",
@@ -409,6 +438,8 @@ func TestExitCodesSayWhatWasWrong(t *testing.T) {
 		says string
 	}{
 		{at(shared), []string{"--help"}, done, "Usage"},
+		{"", []string{"help"}, done, "Usage"},
+		{"", []string{"help", "inspect"}, done, "Usage: cacheguardctl inspect"},
 		{at(shared), []string{"invalidate"}, misused, "name keys"},
 		{at(shared), []string{"invalidate", "--cache", "a:b"}, failed, "--cache"},
 		{at(shared), []string{"--prefix", "a{b", "invalidate", "a"}, failed, "Prefix"},
@@ -433,6 +464,8 @@ func TestExitCodesSayWhatWasWrong(t *testing.T) {
 		{"redis://u:123/hidden@127.0.0.1:1,127.0.0.1:2", []string{"check"}, misused, "REDIS_URL"},
 		{"u:hidden@x://127.0.0.1", []string{"check"}, misused, "unknown scheme"},
 		{"redis://u:hidden@127.0.0.1:1", []string{"check"}, unreachable, "refused"},
+		{"redis://u:hidden@127.0.0.1:1,127.0.0.1:2/?max_retries=-1", []string{"inspect", "a"}, unreachable, "from here: 127.0.0.1:1,127.0.0.1:2: "},
+		{"redis://u:hidden@127.0.0.1:1", []string{"invalidate", "a"}, unreachable, "cacheguardctl check says more"},
 		{"redis://u:hidden@" + shared.Addr(), []string{"check"}, failed, "WRONGPASS"},
 	} {
 		r := ctl(t, test.url, test.args...)

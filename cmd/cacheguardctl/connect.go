@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/cacheguard/go/internal/redis/serverinfo"
 )
 
 // errUnreadable says neither what is there nor why it cannot be read: either may have a part of the password.
@@ -35,10 +40,8 @@ func connect(raw string, cluster bool) (redis.UniversalClient, error) {
 	if end < 0 {
 		end = len(rest)
 	}
-	user, hosts := "", rest[:end]
-	if at := strings.LastIndex(hosts, "@"); at >= 0 {
-		user, hosts = hosts[:at+1], hosts[at+1:]
-	}
+	hosts := hostsOf(raw)
+	user := strings.TrimSuffix(rest[:end], hosts)
 	first, others, _ := strings.Cut(hosts, ",")
 	u, err := url.Parse(scheme + "://" + user + first + rest[end:])
 	if err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") { // what looks like a path or a query began in a password
@@ -71,7 +74,7 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, errUnreadable
 		}
-		o.DisableIdentity, o.DialerRetries = true, 1
+		o.DisableIdentity, o.DialerRetries, o.ContextTimeoutEnabled = true, 1, true
 		impatient(&o.ReadTimeout, &o.MaxRetries)
 		return redis.NewFailoverClient(o), nil
 	case cluster:
@@ -79,7 +82,7 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, errUnreadable
 		}
-		o.DisableIdentity, o.DialerRetries, o.MaintNotificationsConfig = true, 1, quiet
+		o.DisableIdentity, o.DialerRetries, o.ContextTimeoutEnabled, o.MaintNotificationsConfig = true, 1, true, quiet
 		impatient(&o.ReadTimeout, &o.MaxRetries)
 		return redis.NewClusterClient(o), nil
 	}
@@ -87,7 +90,7 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, errUnreadable
 	}
-	o.DisableIdentity, o.DialerRetries, o.MaintNotificationsConfig = true, 1, quiet
+	o.DisableIdentity, o.DialerRetries, o.ContextTimeoutEnabled, o.MaintNotificationsConfig = true, 1, true, quiet
 	impatient(&o.ReadTimeout, &o.MaxRetries)
 	return redis.NewClient(o), nil
 }
@@ -95,11 +98,73 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 // impatient has Redis asked twice at most, for three seconds each, unless the URL says otherwise: somebody waits for the answer.
 func impatient(timeout *time.Duration, retries *int) {
 	if *timeout == 0 {
-		*timeout = 3 * time.Second
+		*timeout = answerWithin
 	}
 	if *retries == 0 {
 		*retries = 1
 	}
+}
+
+// answerWithin is how long Redis may take to answer, unless the URL says otherwise.
+const answerWithin = 3 * time.Second
+
+// reachable is connect, and asks for any answer. The URL may be that of one node: a server of a cluster knows that it is one, and answers for a part of the keys.
+func reachable(ctx context.Context, raw string, cluster bool) (rdb redis.UniversalClient, reached, err error) {
+	if rdb, err = connect(raw, cluster); err != nil {
+		return nil, nil, err
+	}
+	if reached = reach(ctx, rdb); isUnreachable(reached) {
+		reached = fmt.Errorf("Redis cannot be reached from here: %s: %w", hostsOf(raw), reached) //nolint:staticcheck // it is a name
+	}
+	one, is := rdb.(*redis.Client)
+	if !is || reached != nil || !isOfCluster(ctx, one) {
+		return rdb, reached, nil
+	}
+	_ = one.Close() // it has answered
+	if rdb, err = connect(raw, true); err != nil {
+		return nil, nil, err
+	}
+	if reached = reach(ctx, rdb); isUnreachable(reached) {
+		reached = fmt.Errorf("this is a Redis Cluster, which names nodes that cannot be reached from here: %w", reached)
+	}
+	return rdb, reached, nil
+}
+
+// reach asks for any answer: one node of a cluster is enough.
+func reach(ctx context.Context, rdb redis.UniversalClient) error {
+	cluster, is := rdb.(*redis.ClusterClient)
+	if !is {
+		return rdb.Ping(ctx).Err()
+	}
+	var answered atomic.Bool
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		ctx, cancel := context.WithTimeout(ctx, cluster.Options().ReadTimeout) // one that is frozen need not be asked again
+		defer cancel()
+		err := node.Ping(ctx).Err()
+		if err == nil || !isUnreachable(err) {
+			answered.Store(true)
+		}
+		return err
+	})
+	if answered.Load() {
+		return nil
+	}
+	return err
+}
+
+// isOfCluster asks what a client of a cluster has to ask, and other servers refuse. A user who may not will read that, and not that keys are elsewhere.
+func isOfCluster(ctx context.Context, rdb *redis.Client) bool {
+	err := rdb.ClusterSlots(ctx).Err()
+	return err == nil || redis.HasErrorPrefix(err, "NOPERM") && serverinfo.Ask(ctx, rdb).Mode == "cluster"
+}
+
+// hostsOf are the addresses in a URL that connect has read.
+func hostsOf(raw string) string {
+	_, hosts, _ := strings.Cut(raw, "://")
+	if end := strings.IndexAny(hosts, "/?"); end >= 0 {
+		hosts = hosts[:end]
+	}
+	return hosts[strings.LastIndex(hosts, "@")+1:]
 }
 
 // isUnreachable reports whether there is an error other than an answer of Redis.

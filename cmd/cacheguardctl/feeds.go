@@ -34,12 +34,12 @@ func (a *asked) each(e *env, look func(p *paged)) error {
 		return errNoPage
 	}
 	var errs []error
-	for _, page := range a.Page {
-		p, err := lookAt(e.ctx, page)
-		if err == nil {
-			look(&p)
+	pages := lookAtAll(e.ctx, a.Page)
+	for i := range pages {
+		if pages[i].err == nil {
+			look(&pages[i].paged)
 		}
-		errs = append(errs, err)
+		errs = append(errs, pages[i].err)
 	}
 	return errors.Join(errs...)
 }

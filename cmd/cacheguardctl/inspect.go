@@ -8,6 +8,8 @@ import (
 
 // inspect looks a key up.
 type inspect struct {
+	asked
+
 	Key string `arg:"" help:"Key, as the service names it: without the prefix."`
 }
 
@@ -34,6 +36,8 @@ type inspected struct {
 	Version    int           `json:"version,omitempty"`
 	OfVersions []inspected   `json:"versions,omitempty"` // of a program: what each has, without writers, intents and blocked
 
+	Notes []string `json:"notes,omitempty"` // why nothing may be there
+
 	text string
 }
 
@@ -54,7 +58,7 @@ func (r inspected) rows() (rows [][]string) {
 	for line := range strings.Lines("key " + r.text) {
 		rows = append(rows, []string{strings.TrimSuffix(line, "\n")})
 	}
-	return rows
+	return append(rows, noted(r.Notes)...)
 }
 
 // Run is called by kong.
@@ -68,7 +72,11 @@ func (c *inspect) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.out.print(inspectedOf(e.all.Prefix, c.Key, i))
+	shown := inspectedOf(e.all.Prefix, c.Key, i)
+	if isNothing(i) {
+		shown.Notes = c.unknown(e, []string{c.Key}, nil, nil)
+	}
+	return e.out.print(shown)
 }
 
 // inspectedOf is what is known of a key; in OfVersions, of each version's entry.

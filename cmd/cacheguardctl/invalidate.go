@@ -29,8 +29,9 @@ type invalidated struct {
 	Caches []string `json:"caches"`
 	All    bool     `json:"all"`
 
-	Missing []string `json:"missing,omitempty"` // keys that Redis had nothing of
-	Notes   []string `json:"notes,omitempty"`   // what of all this no page knows
+	Missing []string `json:"missing,omitempty"`     // keys that Redis had nothing of
+	Unused  []string `json:"unused_tags,omitempty"` // tags that no entry has
+	Notes   []string `json:"notes,omitempty"`       // what of all this no page knows
 }
 
 func (r invalidated) rows() (rows [][]string) {
@@ -42,7 +43,11 @@ func (r invalidated) rows() (rows [][]string) {
 		rows = append(rows, row)
 	}
 	for _, tag := range r.Tags {
-		rows = append(rows, []string{"invalidated tag", tag})
+		row := []string{"invalidated tag", tag}
+		if slices.Contains(r.Unused, tag) {
+			row = append(row, "nothing had it")
+		}
+		rows = append(rows, row)
 	}
 	for _, name := range r.Caches {
 		rows = append(rows, []string{"invalidated cache", name})
@@ -74,6 +79,7 @@ func (c *invalidate) Run(e *env) error {
 	}
 	defer guard.Close()
 	none, unseen := missing(e, guard, c.Keys)
+	unused, unasked := unusedTags(e, c.Tag)
 	if len(c.Keys) > 0 {
 		err = guard.Invalidate(e.ctx, c.Keys...)
 	}
@@ -90,11 +96,11 @@ func (c *invalidate) Run(e *env) error {
 		return err
 	}
 	notes := c.unknown(e, c.Keys, c.Cache, c.Tag)
-	if unseen != nil {
+	if unseen = errors.Join(unseen, unasked); unseen != nil {
 		notes = append(notes, "whether anything was there is not known: "+unseen.Error())
 	}
 	return e.out.print(invalidated{
-		Missing: none, Notes: notes,
+		Missing: none, Unused: unused, Notes: notes,
 		Prefix: e.all.Prefix, Keys: append([]string{}, c.Keys...), Tags: append([]string{}, c.Tag...),
 		Caches: append([]string{}, c.Cache...), All: c.All,
 	})

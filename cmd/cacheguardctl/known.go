@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/cache/epoch"
 	journal "github.com/cacheguard/go/internal/cache/report" // report is a result here
 )
 
@@ -61,7 +63,7 @@ func (g *pagedGuard) has(name string) bool {
 // asksFor reports whether a Cache has the key, or a load has had one of the same kind. A page of an earlier version does not say.
 func (g *pagedGuard) asksFor(key string) bool {
 	name, _, named := strings.Cut(key, ":")
-	return named && g.has(name) || g.asksForKind(journal.KindOf(key))
+	return named && g.has(name) || g.Keys == nil || slices.Contains(g.Keys, journal.KindOf(key))
 }
 
 // asksForKind is asksFor for a kind of keys, which may be the name of a Cache.
@@ -79,12 +81,17 @@ func mistyped(guards []*pagedGuard) (all []finding) {
 	for _, g := range guards {
 		for what, of := range map[string]struct {
 			unknown map[string]uint64
+			ago     map[string]float64
 			has     func(*pagedGuard, string) bool
-		}{"tags": {g.NoTags, (*pagedGuard).loads}, "keys": {g.NoKeys, (*pagedGuard).asksForKind}} {
+		}{"tags": {g.NoTags, g.NoTagsAgo, (*pagedGuard).loads}, "keys": {g.NoKeys, g.NoKeysAgo, (*pagedGuard).asksForKind}} {
 			for kind, n := range of.unknown {
+				last := ""
+				if of.ago != nil {
+					last = ", last " + seconds(math.Round(of.ago[kind])) + " ago"
+				}
 				if !slices.ContainsFunc(guards, func(g *pagedGuard) bool { return of.has(g, kind) }) {
 					all = append(all, finding{Check: "instance", Node: g.Instance, Result: warning, Detail: fmt.Sprintf(
-						"%s like %q were invalidated (%d), and no load of these instances has had one: mistyped?", what, kind, n,
+						"%s like %q were invalidated (%d%s), and no load of these instances has had one: mistyped?", what, kind, n, last,
 					)})
 				}
 			}
@@ -113,10 +120,28 @@ func missing(e *env, guard *cacheguard.Guard, names []string) (none []string, er
 		if err != nil {
 			return nil, err
 		}
-		empty := func(i cacheguard.Inspection) bool { return i.State == cacheguard.EntryMissing && i.Load == nil }
-		if empty(found) && !slices.ContainsFunc(found.Versions, func(i cacheguard.Inspection) bool { return !empty(i) }) {
+		if isNothing(found) {
 			none = append(none, key)
 		}
 	}
 	return none, nil
+}
+
+// unusedTags returns those of the tags that no entry has which a Get could return.
+func unusedTags(e *env, tags []string) (none []string, err error) {
+	for _, tag := range tags {
+		used, err := e.has(epoch.OfTag(tag))
+		if err != nil {
+			return nil, err
+		}
+		if !used {
+			none = append(none, tag)
+		}
+	}
+	return none, nil
+}
+
+// isNothing reports whether no version has an entry, and nobody loads one.
+func isNothing(found cacheguard.Inspection) bool {
+	return found.State == cacheguard.EntryMissing && found.Load == nil && !slices.ContainsFunc(found.Versions, func(i cacheguard.Inspection) bool { return !isNothing(i) })
 }

@@ -13,18 +13,20 @@ import (
 func TestCheckNamesWhatIsInvalidatedAndNoInstanceHas(t *testing.T) {
 	t.Parallel()
 	first := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-1","tags":["category"],"keys":["price"],
-		"undeclared":"view of product","unknown_tags":{"categroy":2,"list":1},"unknown_keys":{"prodcut":3,"product":1},"caches":[{"name":""}]}]}`)
+		"undeclared":"view of product","unknown_tags":{"categroy":2,"list":1},"unknown_tags_ago":{"categroy":180.4,"list":1},"unknown_keys":{"prodcut":3,"product":1},"caches":[{"name":""}]}]}`)
 	second := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-2","tags":["list"],"keys":[],"unknown_keys":{"price":1},"caches":[{"name":"product"}]}]}`)
 	r := ctl(t, at(shared), "--prefix", "shop", "check", "--page", first+","+second)
-	r.want(t, done, `tags like "categroy" were invalidated (2), and no load of these instances has had one`, `keys like "prodcut" were invalidated (3)`,
+	r.want(t, done, `tags like "categroy" were invalidated (2, last 3m0s ago), and no load of these instances has had one`, `keys like "prodcut" were invalidated (3)`,
 		"CacheConfig.MadeOf does not say so: view of product")
 	expect.Equal(t, "findings", strings.Count(r.out, "were invalidated"), 2)
+	expect.Equal(t, "what is well", strings.Count(r.out, "its page shows nothing wrong"), 1) // shop-2 has no finding
 }
 
 func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
 	guard := newGuard(t, shared.Client(t), prefix)
+	keep(t, guard, "category:x") // a load reads the epoch of everything, and one of the tag "all"
 	page := pageOf(t, `{"guards":[{"prefix":"`+prefix+`","tags":["category","all"],"keys":[],"caches":[{"name":"","answers":{}},{"name":"product"}]},
 		{"prefix":"other","tags":["categroy"],"keys":["prodcut"],"caches":[{"name":"","answers":{"hit":1}},{"name":"prodcut"}]}]}`)
 	old := pageOf(t, `{"guards":[{"prefix":"old","caches":[{"name":"","answers":{"hit":1}}]}]}`)
@@ -37,11 +39,14 @@ func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 		{prefix, []string{"a"}, "invalidated  a  nothing was there\n"},
 		{prefix, []string{"product:1", "prodcut:1", "--page", page}, "invalidated  product:1  nothing was there\ninvalidated  prodcut:1  nothing was there\n" +
 			`note: no page shows a Cache that the key "prodcut:1" could be of` + "\n"},
+		{prefix, []string{"product1", "--page", page}, "invalidated  product1  nothing was there\n" +
+			`note: no page shows a Cache that the key "product1" could be of` + "\n"},
+		{prefix, []string{"--tag", "all", "--tag", "category"}, "invalidated tag  all\ninvalidated tag  category  nothing had it\n"},
 		{prefix, []string{"--cache", "product", "--cache", "prodcut", "--page", page}, "invalidated cache  product\ninvalidated cache  prodcut\n" +
 			`note: no page shows a Cache with the Name "prodcut"` + "\n"},
-		{prefix, []string{"--tag", "category:shoes", "--tag", "categroy:shoes", "--page", page}, "invalidated tag  category:shoes\ninvalidated tag  categroy:shoes\n" +
+		{prefix, []string{"--tag", "category:shoes", "--tag", "categroy:shoes", "--page", page}, "invalidated tag  category:shoes  nothing had it\ninvalidated tag  categroy:shoes  nothing had it\n" +
 			`note: no load of these instances has had the tag "categroy:shoes", or one like it` + "\n"},
-		{"old", []string{"x", "--tag", "x", "--page", old}, "invalidated      x  nothing was there\ninvalidated tag  x\n"},
+		{"old", []string{"x", "--tag", "x", "--page", old}, "invalidated      x  nothing was there\ninvalidated tag  x  nothing had it\n"},
 		{prefix + "s", []string{"--all", "--yes", "--page", page}, "invalidated all of  " + prefix + "s\n" +
 			`note: no page shows a Guard with the Prefix "` + prefix + `s": is --prefix right?` + "\n"},
 	} {

@@ -54,6 +54,7 @@ type shownPermit struct {
 type shownLocks struct {
 	Prefix string      `json:"prefix"`
 	Locks  []shownLock `json:"locks"`
+	Notes  []string    `json:"notes,omitempty"` // what may be mistyped
 }
 
 func (r shownLocks) rows() [][]string {
@@ -71,7 +72,7 @@ func (r shownLocks) rows() [][]string {
 			rows = append(rows, []string{"", "permit", "", cmp.Or(p.Instance, "-"), left(p.LeftMillis), "", "", p.Token})
 		}
 	}
-	return rows
+	return append(rows, noted(r.Notes)...)
 }
 
 func left(millis int64) string { return (time.Duration(millis) * time.Millisecond).String() }
@@ -125,6 +126,11 @@ func (r *shownLocks) add(name string, m mutex.Info, rw rwlock.Info, sem semaphor
 	isRW := rw.Fence != 0 || rw.Readers > 0 || rw.Token != "" || rw.WaitingWriters+rw.WaitingReaders > 0
 	isSem := len(sem.Holders)+sem.Waiters > 0
 	if m.Fence != 0 || m.Waiters > 0 || !isRW && !isSem {
+		if m.Fence == 0 && m.Waiters == 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf(
+				"Redis knows no lock %q under the prefix %q: nobody has had it lately, it is a semaphore that is free, or the name or --lock-prefix is wrong", name, r.Prefix,
+			))
+		}
 		r.Locks = append(r.Locks, shownLock{
 			Name: name, Kind: "mutex", Instance: m.Instance, Token: m.Token, Holders: m.Holds, Fence: m.Fence, LeftMillis: m.Left.Milliseconds(), Waiting: m.Waiters,
 		})

@@ -30,7 +30,7 @@
 // # REDIS_URL
 //
 //	redis://user:password@host:6379/0                 a single Redis; rediss:// for TLS
-//	redis://host1:6379,host2:6379                     a cluster: some of its nodes, or one node with --cluster
+//	redis://host1:6379,host2:6379                     a cluster: some of its nodes; one is enough
 //	redis+sentinel://host1:26379,host2:26379/name/0   by Sentinel, with the name of the primary; rediss+sentinel:// for TLS
 //
 // The options that go-redis knows may follow after a question mark, such as dial_timeout=1s and sentinel_password. The URL
@@ -50,8 +50,8 @@
 //
 // # Pages
 //
-// With pages, invalidate, bypass and stats say what no instance knows, which may be mistyped: the prefix, a Cache, a key or a tag. What comes before the
-// colon or the number of a key or tag is compared. The exit code stays 0: it was done.
+// With pages, inspect, invalidate, bypass and stats say what no instance knows, which may be mistyped: the prefix, a Cache, a key or a tag. What comes before the
+// colon or the number of a key or tag is compared. The exit code stays 0: it was done. Without pages, standard error says if no process has subscribed to the channels of the prefix.
 //
 // The URLs of --page may have a user and a password, for basic authentication. Give them in CACHEGUARD_PAGES, with commas between them, and not
 // as arguments, which other users can see.
@@ -73,8 +73,8 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -105,7 +105,7 @@ type commands struct {
 	LockPrefix string           `default:"lock" help:"Prefix of the locks."`
 	Version    kong.VersionFlag `help:"Print the version, and that of Go."`
 
-	Cluster bool `help:"REDIS_URL is a node of a cluster."`
+	Cluster bool `help:"REDIS_URL is a node of a cluster, which need not be said to a server that says so."`
 	JSON    bool `help:"Print JSON." name:"json"`
 
 	Check      check      `cmd:"" help:"Check Redis, its settings, the user's rights, the latency and the clock."`
@@ -132,27 +132,7 @@ type env struct {
 
 // guard opens one with the Prefix; the caller closes it.
 func (e *env) guard() (*cacheguard.Guard, error) {
-	return cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
-}
-
-// reach asks for any answer: one node of a cluster is enough.
-func reach(ctx context.Context, rdb redis.UniversalClient) error {
-	cluster, is := rdb.(*redis.ClusterClient)
-	if !is {
-		return rdb.Ping(ctx).Err()
-	}
-	var answered atomic.Bool
-	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		err := node.Ping(ctx).Err()
-		if err == nil || !isUnreachable(err) {
-			answered.Store(true)
-		}
-		return err
-	})
-	if answered.Load() {
-		return nil
-	}
-	return err
+	return cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix, RedisTimeout: answerWithin})
 }
 
 func run(ctx context.Context, args []string, url string, terminal io.Reader, stdout, stderr io.Writer) (code int) {
@@ -164,6 +144,9 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 	if err != nil {
 		return complain(stderr, err, misused)
 	}
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	command, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited // --help or --version
@@ -174,17 +157,25 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 	if strings.HasPrefix(command.Command(), "cdc ") { // which need no Redis
 		return finish(command, &env{ctx: ctx, all: &all, out: &printer{to: stdout, json: all.JSON}}, stderr)
 	}
-	rdb, err := connect(url, all.Cluster)
+	rdb, reached, err := reachable(ctx, url, all.Cluster)
 	if err != nil {
 		return complain(stderr, err, misused)
 	}
 	defer rdb.Close()
 	e := &env{ctx: ctx, rdb: rdb, all: &all, out: &printer{to: stdout, json: all.JSON}, terminal: terminal, asks: stderr}
-	if err := reach(ctx, rdb); isUnreachable(err) {
-		if command.Command() == "check" {
-			err = errors.Join(err, all.Check.withoutRedis(e, err))
+	if isUnreachable(reached) {
+		switch command.Command() {
+		case "check":
+			reached = errors.Join(reached, all.Check.withoutRedis(e, reached))
+		case "stats":
+			reached = errors.Join(reached, all.Stats.withoutRedis(e))
+		default:
+			reached = fmt.Errorf("%w\ncacheguardctl check says more; with CACHEGUARD_PAGES, what each instance finds wrong", reached)
 		}
-		return complain(stderr, err, unreachable)
+		return complain(stderr, reached, unreachable)
+	}
+	if note := e.strange(command.Command()); note != "" {
+		_ = complain(stderr, errors.New("note: "+note), done) // it is done all the same
 	}
 	return finish(command, e, stderr)
 }

@@ -26,12 +26,12 @@ const (
 	maxPage     = 8 << 20
 )
 
-// sampled is what was seen of a cache since the last sample: how often it was invalidated, by whomever, and what one instance does.
+// sampled is what was seen of a cache since the last sample: how often it was invalidated, by whomever, or what one instance does.
 type sampled struct {
 	Time        string  `json:"time"`
 	Event       string  `json:"event"`       // sampled
 	Cache       string  `json:"cache"`       // its name, which its keys begin with; empty: keys of no cache
-	Invalidated int     `json:"invalidated"` // messages
+	Invalidated int     `json:"invalidated"` // messages, an Update has two; 0 with an Instance, as they are of no instance
 	Most        string  `json:"most"`        // what most of them were about, as watch names it; empty: there were none
 	OfMost      int     `json:"of_most"`     // how many
 	Instance    string  `json:"instance"`    // empty: what follows is not known, as no page was asked
@@ -56,7 +56,7 @@ func (r sampled) rows() [][]string {
 	if r.Instance == "" {
 		return [][]string{row}
 	}
-	return [][]string{append(row, r.Instance, fmt.Sprintf("gets/s %.1f", r.Gets), "hits "+percent(r.Ratio), fmt.Sprintf("loads/s %.1f", r.Loads),
+	return [][]string{append(row[:2], r.Instance, fmt.Sprintf("gets/s %.1f", r.Gets), "hits "+percent(r.Ratio), fmt.Sprintf("loads/s %.1f", r.Loads),
 		fmt.Sprintf("loading %d", r.Loading), fmt.Sprintf("queued %d", r.Queued), fmt.Sprintf("waiting %d", r.Waiting),
 		fmt.Sprintf("takeovers %d", r.Takeovers))}
 }
@@ -98,8 +98,9 @@ func (c *invalidations) to(s sampled) sampled {
 type paged struct {
 	Guards  []pagedGuard
 	Lockers []struct {
-		Prefix string
-		Locks  []struct {
+		Prefix, Kind string
+		Deaf         bool
+		Locks        []struct {
 			Name string
 			For  float64
 		}
@@ -110,6 +111,7 @@ type paged struct {
 
 type pagedGuard struct {
 	Prefix, Instance, Refused string
+	Bypassed                  string // on which instances, and until when; empty: it does not say
 	Troubles                  map[string]float64
 	Loading, Queued, Waiting  int
 	MaxLoads                  int `json:"max_loads"`
@@ -122,8 +124,12 @@ type pagedGuard struct {
 	Tags, Keys                []string          // the kinds that loads have had; nil: it does not say
 	NoTags                    map[string]uint64 `json:"unknown_tags"`
 	NoKeys                    map[string]uint64 `json:"unknown_keys"`
-	Shadow                    *pagedShadow
-	Running                   []struct {
+
+	NoTagsAgo map[string]float64 `json:"unknown_tags_ago"` // when they were invalidated last; nil: it does not say
+	NoKeysAgo map[string]float64 `json:"unknown_keys_ago"`
+
+	Shadow  *pagedShadow
+	Running []struct {
 		Key  string
 		Took float64
 	}
@@ -218,8 +224,8 @@ func receive(ctx context.Context, sub *redis.PubSub, events chan<- seen) error {
 		if err != nil {
 			return err
 		}
-		if tier.IsRepetition(msg.Payload) {
-			continue
+		if notice, ok := tier.ParseNotice(msg.Payload); tier.IsRepetition(msg.Payload) || ok && notice.Stays {
+			continue // another message says that it is invalidated
 		}
 		select {
 		case events <- read(msg.Payload):
@@ -229,37 +235,49 @@ func receive(ctx context.Context, sub *redis.PubSub, events chan<- seen) error {
 	}
 }
 
-// printSamples prints what each page says, with the invalidations of its caches, and then those of others.
+// printSamples prints how often each cache was invalidated, and then what the pages say of each instance.
 func (c *watch) printSamples(e *env, invalidated map[string]*invalidations) error {
 	now := time.Now().UTC().Format(time.RFC3339)
-	shown := make(map[string]bool)
-	for _, page := range c.Page {
-		p, err := lookAt(e.ctx, page)
-		if err != nil {
+	for _, cache := range slices.Sorted(maps.Keys(invalidated)) {
+		if err := e.out.print(invalidated[cache].to(sampled{Time: now, Event: "sampled", Cache: cache, Ratio: -1})); err != nil {
 			return err
 		}
-		for _, g := range p.of(e.all.Prefix) {
+	}
+	pages := lookAtAll(e.ctx, c.Page)
+	for i := range pages {
+		if pages[i].err != nil {
+			return pages[i].err
+		}
+		for _, g := range pages[i].of(e.all.Prefix) {
 			for _, cache := range g.Caches {
-				shown[cache.Name] = true
-				if err := e.out.print(invalidated[cache.Name].to(sampled{
+				if err := e.out.print(sampled{
 					Time: now, Event: "sampled", Cache: cache.Name, Instance: g.Instance,
 					Gets: cache.Rate, Ratio: cache.Ratio, Loads: cache.Loads, Loading: g.Loading, Queued: g.Queued, Waiting: g.Waiting,
 					Takeovers: cache.Takeovers,
-				})); err != nil {
+				}); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	for _, cache := range slices.Sorted(maps.Keys(invalidated)) {
-		if shown[cache] {
-			continue
-		}
-		if err := e.out.print(invalidated[cache].to(sampled{Time: now, Event: "sampled", Cache: cache, Ratio: -1})); err != nil {
-			return err
-		}
-	}
 	return nil
+}
+
+// looked is what a page has said, or why it has not.
+type looked struct {
+	paged
+	err error
+}
+
+// lookAtAll asks pages side by side: some may not answer.
+func lookAtAll(ctx context.Context, pages []string) []looked {
+	all := make([]looked, len(pages))
+	var asking sync.WaitGroup
+	for i, page := range pages {
+		asking.Go(func() { all[i].paged, all[i].err = lookAt(ctx, page) }) // owner: lookAtAll; stop: pageTimeout; joined below
+	}
+	asking.Wait()
+	return all
 }
 
 // lookAt asks a page of package admin for its data.

@@ -44,9 +44,12 @@ func TestWatchSamplesWhatTheCachesOfAnInstanceDo(t *testing.T) {
 		}
 		var s sampled
 		expect.ErrorIs(t, json.Unmarshal(lines.Bytes(), &s))
-		if s.Cache == "product" && s.Instance == "shop-1" {
-			invalidated += s.Invalidated
+		switch {
+		case s.Cache == "product" && s.Instance == "shop-1":
+			expect.Equal(t, "invalidations of an instance", s.Invalidated, 0) // they are the fleet's
 			took += s.Gets
+		case s.Cache == "product" && s.Instance == "":
+			invalidated += s.Invalidated
 			most += s.Most
 		}
 	}

@@ -58,12 +58,10 @@ func (g *pagedGuard) hitRatio() float64 {
 
 // instances asks the pages.
 func (c *stats) instances(e *env) (all []instanceStats, err error) {
-	for _, page := range c.Page {
-		p, failed := lookAt(e.ctx, page)
-		if err = errors.Join(err, failed); failed != nil {
-			continue
-		}
-		for _, g := range p.of(e.all.Prefix) {
+	pages := lookAtAll(e.ctx, c.Page)
+	for i := range pages {
+		err = errors.Join(err, pages[i].err)
+		for _, g := range pages[i].of(e.all.Prefix) {
 			one := instanceStats{
 				Instance: g.Instance, Loading: g.Loading, Queued: g.Queued, BreakersOpen: g.BreakersOpen, Warming: g.Warming, FailedRefreshes: g.Refreshes,
 				HitRatio: g.hitRatio(),
@@ -184,12 +182,7 @@ func (c *stats) Run(e *env) error {
 		}
 		return nil
 	}
-	var err error
-	if cluster, is := e.rdb.(*redis.ClusterClient); is {
-		err = cluster.ForEachShard(e.ctx, func(ctx context.Context, rdb *redis.Client) error { return look(ctx, rdb) })
-	} else {
-		err = look(e.ctx, e.rdb.(*redis.Client))
-	}
+	err := e.eachNode(e.ctx, look)
 	if err != nil {
 		return err
 	}
@@ -204,6 +197,15 @@ func (c *stats) Run(e *env) error {
 		return fmt.Errorf("not all is known: %s: %s", r.Nodes[n].Node, r.Nodes[n].Problem)
 	}
 	return nil
+}
+
+// withoutRedis prints what the pages of instances show while Redis does not answer.
+func (c *stats) withoutRedis(e *env) error {
+	instances, err := c.instances(e)
+	if len(instances) == 0 {
+		return errors.Join(err, errors.New("cacheguardctl check says more; with CACHEGUARD_PAGES, what each instance finds wrong"))
+	}
+	return errors.Join(err, e.out.print(shownStats{Prefix: e.all.Prefix, Listeners: -1, Nodes: []nodeStats{}, Instances: instances}))
 }
 
 // statsOf returns at least the address.

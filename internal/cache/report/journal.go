@@ -51,7 +51,8 @@ type Journal struct {
 	without atomic.Int64 // loads without the cache, ever
 	hedged  atomic.Int64 // loads beside Redis, ever
 
-	refused atomic.Pointer[refusal] // the last one
+	refused atomic.Pointer[refusal]   // the last one
+	until   atomic.Pointer[time.Time] // the end of the last bypass; zero or nil: this instance's, until it is turned on again
 }
 
 // refusal is an error that Redis answered with.
@@ -165,6 +166,7 @@ func (j *Journal) Subscribed(live bool, why error) {
 
 // Bypass notes whether the cache is bypassed, and until when; zero: until it is turned on again.
 func (j *Journal) Bypass(on bool, until time.Time) {
+	j.until.Store(&until)
 	switch {
 	case !on:
 		j.bypass.end()
@@ -183,6 +185,9 @@ func (j *Journal) Troubles() observe.Troubles {
 	}
 	if r := j.refused.Load(); r != nil {
 		t.Refused, t.RefusedAs = r.at, r.text
+	}
+	if until := j.until.Load(); until != nil {
+		t.BypassedUntil = *until
 	}
 	return t
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cacheguard/go/internal/run/observe"
 )
@@ -29,13 +30,21 @@ func KindOf(name string) string {
 
 // Known knows which kinds of names, of tags or of keys, the loads of a Guard have had, and counts names that are invalidated and that none of them had:
 // nobody notices a typing error otherwise, as an invalidation of nothing succeeds. It judges once there was a load, and forgets what it has counted when
-// a load has the kind after all. The zero Known is ready.
+// a load, or a write that stores a value, has the kind after all. The zero Known is ready.
 type Known struct {
 	had  atomic.Pointer[map[string]struct{}] // the map does not change; nil: there was no load
 	full atomic.Bool                         // there are too many kinds to say which are unknown
 
 	mu      sync.Mutex
 	unknown map[string]uint64
+	last    map[string]time.Time // when that was, of the same
+}
+
+// Written notes the names of a value that a write stored. That is no load: who only writes has none, and does not judge what others load.
+func (k *Known) Written(names ...string) {
+	if k.had.Load() != nil {
+		k.Had(names...)
+	}
 }
 
 // Had notes the names that a load had; it may have none.
@@ -54,11 +63,13 @@ func (k *Known) Had(names ...string) {
 		kind := strings.Clone(KindOf(name))
 		all[kind] = struct{}{}
 		delete(k.unknown, kind)
+		delete(k.last, kind)
 	}
 	if len(all) >= mostKinds {
 		k.full.Store(true)
 		clear(all)
 		clear(k.unknown)
+		clear(k.last)
 	}
 	k.had.Store(&all)
 }
@@ -89,12 +100,13 @@ func (k *Known) count(kind string) {
 		return // since
 	}
 	if k.unknown == nil {
-		k.unknown = make(map[string]uint64)
+		k.unknown, k.last = make(map[string]uint64), make(map[string]time.Time)
 	}
 	if _, counted := k.unknown[kind]; !counted && len(k.unknown) >= mostUnknown {
 		kind = otherKinds
 	}
 	k.unknown[kind]++
+	k.last[kind] = time.Now()
 }
 
 // Kinds are what loads have had, in byte order; nil: they are not known.
@@ -111,6 +123,13 @@ func (k *Known) Unknown() map[string]uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return maps.Clone(k.unknown)
+}
+
+// Last says when each of them was invalidated last.
+func (k *Known) Last() map[string]time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.last)
 }
 
 // Count is how often names were invalidated that no load has had.

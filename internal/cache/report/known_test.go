@@ -35,6 +35,22 @@ func TestWhatIsInvalidatedAndNoLoadHasHadIsCountedUntilOneHasIt(t *testing.T) {
 	expect.Equal(t, "counted", k.Count(), 2)
 }
 
+func TestWhoOnlyWritesDoesNotJudgeWhatOthersLoad(t *testing.T) {
+	t.Parallel()
+	var k Known
+	k.Written("category:shoes")
+	k.Invalidated(t.Context(), []string{"list"}, nil)
+	expect.Equal(t, "of a writer", k.Count(), 0)
+	expect.Equal(t, "kinds of a writer", k.Kinds() == nil, true)
+	k.Had("list")
+	k.Invalidated(t.Context(), []string{"category:shoes"}, nil)
+	expect.Equal(t, "before it is written", k.Count(), 1)
+	expect.Equal(t, "when", k.Last()["category"].IsZero(), false)
+	k.Written("category:shoes")
+	expect.Equal(t, "once it is written", k.Count(), 0)
+	expect.Equal(t, "when, once it is written", len(k.Last()), 0)
+}
+
 func TestKindsAreBounded(t *testing.T) {
 	t.Parallel()
 	letters := func(n int) string { return strings.Map(func(c rune) rune { return c - '0' + 'a' }, fmt.Sprint(n)) }

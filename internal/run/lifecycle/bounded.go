@@ -42,7 +42,7 @@ func Bounded[T any](ctx context.Context, tasks Tasks, timeout time.Duration, op 
 		}
 		if reprieves == 0 || !yield.Starved() {
 			cancel()
-			return none, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)
+			return none, fmt.Errorf("no answer within %v: %w", timeout.Round(time.Millisecond), context.DeadlineExceeded)
 		}
 		timer.Reset(timeout / yield.Reprieves)
 	}

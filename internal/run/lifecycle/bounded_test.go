@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -69,4 +70,19 @@ func TestTheOperationsContextOutlivesTheCallersAndHasItsValues(t *testing.T) {
 		return 0, nil
 	})
 	tasks.Wait()
+}
+
+func TestTheTimeThatIsOverIsRoundedForPeople(t *testing.T) {
+	t.Parallel()
+	var tasks sync.WaitGroup
+	release := make(chan struct{})
+	_, err := Bounded(t.Context(), &tasks, 3*time.Millisecond-time.Nanosecond, func(context.Context) (int, error) {
+		<-release
+		return 0, nil
+	})
+	close(release)
+	tasks.Wait()
+	if err == nil || !strings.Contains(err.Error(), "no answer within 3ms") {
+		t.Error(err)
+	}
 }

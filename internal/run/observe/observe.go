@@ -27,10 +27,11 @@ type Guard struct {
 	Redis func(ctx context.Context, args ...any) (any, error)
 }
 
-// Known says which kinds of tags or keys loads have had, nil: that is not known, and how often others were invalidated.
+// Known says which kinds of tags or keys loads have had, nil: that is not known, how often others were invalidated, and when last.
 type Known interface {
 	Kinds() []string
 	Unknown() map[string]uint64
+	Last() map[string]time.Time
 }
 
 // Troubles are for how long each has lasted, 0: there is none; and the last error that Redis answered with.
@@ -42,6 +43,8 @@ type Troubles struct {
 	Saturated time.Duration // loads wait for MaxLoads
 	Bypassed  time.Duration // the cache is turned off
 	Slow      time.Duration // Redis takes longer than the loads that it saves
+
+	BypassedUntil time.Time // on all instances; zero: on this one, until it is turned on
 
 	Refused   time.Time // when Redis last answered with an error; zero: never
 	RefusedAs string    // the operation, and what Redis said

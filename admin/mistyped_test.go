@@ -1,0 +1,37 @@
+package admin
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+// mistakes were made so long ago, each once.
+type mistakes map[string]time.Duration
+
+func (mistakes) Kinds() []string { return nil }
+
+func (m mistakes) Unknown() map[string]uint64 {
+	all := make(map[string]uint64)
+	for kind := range m {
+		all[kind] = 1
+	}
+	return all
+}
+
+func (m mistakes) Last() map[string]time.Time {
+	all := make(map[string]time.Time)
+	for kind, ago := range m {
+		all[kind] = time.Now().Add(-ago)
+	}
+	return all
+}
+
+func TestAMistakeLeavesWhatIsWrongNow(t *testing.T) {
+	t.Parallel()
+	counts, ago := mistyped(mistakes{"categroy": 3 * time.Minute, "lits": mistaken + time.Second})
+	expect.Equal(t, "counted", fmt.Sprint(counts), "map[categroy:1]")
+	expect.Equal(t, "seconds ago, at least", len(ago) == 1 && ago["categroy"] >= 180, true)
+}
