@@ -111,15 +111,12 @@ func (f *Failing) judgeLocked(loads, failed uint64) {
 }
 
 // Now is what is wrong with the loads, for package admin.
-func (f *Failing) Now() (now observe.Failing) {
+func (f *Failing) Now() observe.Failing {
 	f.judging.Lock()
 	defer f.judging.Unlock()
 	loads, failed := f.countLocked(time.Now())
 	f.judgeLocked(loads, failed)
-	if now.For = f.lasting(); now.For > 0 {
-		now.Loads, now.Failed, now.Last = loads, failed, f.why
-	}
-	return now
+	return observe.Failing{For: f.lasting(), Loads: loads, Failed: failed, Last: f.why}
 }
 
 func (f *Failing) close() {
