@@ -221,7 +221,7 @@ func TestEachCallThatFailsIsAnAnswer(t *testing.T) {
 	}
 }
 
-// Who tells only one of them forgets the others: so nobody does but report.go, and nobody logs past the journal.
+// A call of a hook alone, or of the Logger alone, leaves the others out: only report.go may, which knows all of them.
 func TestNobodyTellsOnlyOneOfThoseWhoAreToldOfAnEvent(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]string{
