@@ -19,7 +19,7 @@ const (
 )
 
 // Failing says for how long many loads of a kind fail. It judges the loads of this span and of the one before, so of the last ten to twenty seconds: there is
-// trouble when at least three and at least half of them failed, for a second or more. It is over when at most a tenth did, or none has failed for
+// trouble when at least three and at least a quarter of them failed, for a second or more. It is over when at most a twentieth did, or none has failed for
 // twenty seconds. In between all stays as it is, so trouble does not come and go. Loads judge, and who looks; a timer only ends a trouble without either.
 type Failing struct {
 	episode
@@ -78,7 +78,7 @@ func (f *Failing) loadedLocked(now time.Time, err error, text string) {
 	f.spans[0].failed++
 	f.failedAt, f.why = now, text[:min(len(text), longestWhy)]
 	loads, failed = loads+1, failed+1
-	if failed >= someFailed && 2*failed >= loads && now.Sub(f.first) >= failingFor {
+	if failed >= someFailed && 4*failed >= loads && now.Sub(f.first) >= failingFor {
 		f.begin(append(f.of[:len(f.of):len(f.of)], "failed", failed, "loads", loads, "error", err)...)
 	}
 	f.loads.Add(1)
@@ -105,7 +105,7 @@ func (f *Failing) countLocked(now time.Time) (loads, failed uint64) {
 }
 
 func (f *Failing) judgeLocked(loads, failed uint64) {
-	if 10*failed <= loads {
+	if 20*failed <= loads {
 		f.end(f.of...)
 	}
 }

@@ -42,7 +42,7 @@ func TestLoadsThatFailAreToldOnceAndSoIsTheirEnd(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		now := f.Now()
-		expect.Equal(t, "for", now.For, 11*time.Second) // 3 of 7 are less than half
+		expect.Equal(t, "for", now.For, 11*time.Second) // not before the second second
 		expect.Equal(t, "loads", now.Loads, 4+12*3)
 		expect.Equal(t, "failed", now.Failed, 12*3)
 		expect.Equal(t, "said", now.Last, "redacted")
@@ -63,9 +63,9 @@ func TestFewFailuresAndThoseOfAMomentAreNoTrouble(t *testing.T) {
 		"one":             func(load func(int, error)) { load(1, errLocked) },
 		"a call for many": func(load func(int, error)) { load(1000, errLocked) },
 		"two, at times":   func(load func(int, error)) { load(2, errLocked); time.Sleep(time.Minute); load(2, errLocked) },
-		"less than half": func(load func(int, error)) {
-			load(51, nil)
-			load(49, errLocked)
+		"less than a quarter": func(load func(int, error)) {
+			load(78, nil)
+			load(24, errLocked)
 			time.Sleep(2 * time.Second)
 			load(1, errLocked)
 		},
@@ -91,8 +91,8 @@ func TestLoadsOfWhichSomeFailNeitherBeginATroubleNorEndIt(t *testing.T) {
 	failingLoads(t, func(f *Failing, load func(int, error), text func() string) {
 		some := func() {
 			for range 100 {
-				load(6, nil)
-				load(4, errLocked)
+				load(17, nil)
+				load(3, errLocked)
 				time.Sleep(time.Second)
 			}
 		}
