@@ -162,6 +162,11 @@ func (p *paged) feedFindings() (all []finding) {
 		case f.Behind >= longBehind:
 			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("feed %s is behind for %s", f.Name, seconds(f.Behind))})
 		}
+		if f.Unmapped > 0 {
+			all = append(all, finding{Result: warning, Detail: fmt.Sprintf(
+				"feed %s: the keys of %s were not known, so kinds were invalidated whole: its log has the column", f.Name, observe.Count(int(f.Unmapped), "row", "rows"),
+			)})
+		}
 		if f.Retained >= muchLog {
 			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("feed %s: the database keeps %s of its log for it", f.Name, mib(f.Retained))})
 		}

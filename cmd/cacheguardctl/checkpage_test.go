@@ -32,7 +32,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3,"outdated":4},
 		"failing":{"for":12.04,"loads":780,"failed":639,"last":"pq: relation products is locked"}},{"name":"","rate":100}]}],
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
-		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12},{"name":"well","behind":9}]}`
+		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12,"unmapped":2},{"name":"well","behind":9}]}`
 	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","refused":"get: NOPERM","troubles":{"deaf":0,"mute":5,"refused":26}}]}`
 	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}]}]}`
 	const strange = `{"guards":[{"prefix":"other","instance":"other-1","troubles":{"outage":1}}]}`
@@ -69,6 +69,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"failed shop-1: feed log: changes wait to be invalidated: no rights",
 		"warning shop-1: feed log: the database keeps 1024.0MiB of its log for it",
 		"warning shop-1: feed late is behind for 12s",
+		"warning shop-1: feed late: the keys of 2 rows were not known, so kinds were invalidated whole: its log has the column",
 		"ok shop-2: its page shows nothing wrong",
 		"warning shop-3: Redis answered with an error, last 26s ago and not since then: get: NOPERM",
 		"warning shop-3: messages do not arrive",
