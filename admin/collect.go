@@ -79,7 +79,7 @@ func guardOf(g *guard) guardState {
 	stats, troubles := g.Stats(), g.seen.Troubles()
 	running, _ := g.seen.Loads.Running()
 	one := guardState{
-		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs,
+		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs, Happened: g.seen.Happened(),
 		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Pending: stats.Pending, Untold: stats.RefusedMessages,
 		Breakers: stats.Breakers, Open: stats.BreakersOpen, SlowParts: stats.SlowParts, Hedged: stats.Hedged, Replaced: stats.Replaced, NotReplaced: stats.NotReplaced,
 		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(),
@@ -129,7 +129,7 @@ func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64
 	all := make(map[string]float64)
 	for name, lasts := range map[string]time.Duration{
 		"outage": t.Outage, "pending": t.Pending, "deaf": t.Deaf, "saturated": t.Saturated, "bypassed": t.Bypassed,
-		"slow": t.Slow, "mute": t.Mute,
+		"slow": t.Slow, "mute": t.Mute, "fleet": t.FleetSaturated,
 	} {
 		if lasts > 0 {
 			all[name] = lasts.Seconds()
@@ -155,7 +155,10 @@ func cacheOf(g *guard, t observe.Tallied, s *series) cacheState {
 	one := cacheState{
 		Name: t.Name, Ratio: ratio(last.served, last.asked), Ratios: s.ratios(), LoadTook: ratio(last.loading, last.loads),
 		Answers: make(map[string]uint64), Failed: t.Failed, Takeovers: t.Takeovers, LeasesLost: t.LeasesLost, Damaged: t.Damaged,
-		Unstorable: t.Unstorable, Lately: s.lately(),
+		Unstorable: t.Unstorable, Outdated: t.Outdated, Lately: s.lately(),
+	}
+	if f := t.Failing; f.For > 0 {
+		one.Failing = &failingState{f.For.Seconds(), f.Loads, f.Failed, f.Last}
 	}
 	if last.seconds > 0 {
 		one.Rate, one.Loads = last.asked/last.seconds, last.loads/last.seconds

@@ -110,6 +110,7 @@
     deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used.' + (g.troubles.outage ? '' : ' See the user’s rights to channels.')],
     mute: ['warn', (g, s) => some(g.refused_messages, 'message', 'messages') + ' about invalidations refused for ' + s + ': local tiers of other processes may serve old values until Local.TTL. See the user’s rights to channels.'],
     saturated: ['warn', (g, s) => some(g.queued, 'load waits', 'loads wait') + ' for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
+    fleet: ['warn', (g, s) => 'Loads wait for FleetLoads for ' + s + ': all processes together run as many as it allows. Is the database slow?'],
     refused: ['bad', (g, s, ago) => 'Redis answered with an error, last ' + s + ' ago' + (ago > 5 ? ' and not since then' : '') + ': ' + g.refused + '. Is it full, or does the user lack a right?'],
     intent: ['warn', (g, s) => some(g.intents, 'intent stands', 'intents stand') + ', the oldest for ' + s + ': its transaction takes long, or nobody calls Done.'],
     bypassed: ['warn', (g, s) => 'The cache is turned off for ' + s + ', ' + g.bypassed + ': calls load without it.'],
@@ -117,7 +118,7 @@
 
   const locker = (l) => l.prefix + ' (' + l.kind + (l.servers ? ' of ' + l.servers : l.permits ? ', ' + l.permits + ' permits' : '') + ')';
   const brief = {
-    outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answered with an error', deaf: 'messages do not arrive', mute: 'messages are refused', saturated: 'loads wait', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
+    outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answered with an error', deaf: 'messages do not arrive', mute: 'messages are refused', saturated: 'loads wait', fleet: 'loads wait for the fleet', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
   };
 
   function troubles() {
@@ -136,8 +137,13 @@
       }
       for (const c of g.caches) {
         const name = c.name ? g.prefix + ', ' + c.name : g.prefix;
-        if (c.lately.damaged > 0) all.push(['warn', name + ': entries could not be decoded, ' + c.lately.damaged + ' lately. Do two types, Codecs or versions share the keys?']);
+        if (c.failing) {
+          heard.push(name + ': loads fail');
+          all.push(['bad', name + ': ' + Math.round(100 * c.failing.failed / c.failing.loads) + ' % of loads fail, for ' + seconds(c.failing.for) + ', last: ' + c.failing.last]);
+        }
+        if (c.lately.damaged > 0) all.push(['warn', name + ': entries could not be decoded, ' + c.lately.damaged + ' lately. Do two types, Codecs or versions share the keys, or calls with a Cache and without? See the log.']);
         if (c.lately.unstorable > 0) all.push(['warn', name + ': values could not be stored, ' + c.lately.unstorable + ' lately. Is Redis full, or are they too large?']);
+        if (c.lately.outdated > 0) all.push(['warn', name + ': values were not those of the source, ' + c.lately.outdated + ' lately: some writes do not invalidate. The log has a key.']);
         if (c.lately.takeovers > 0) all.push(['warn', name + ': loads were taken over from instances that died or stood still, ' + c.lately.takeovers + ' lately.']);
       }
     }
@@ -225,6 +231,7 @@
         (g.altered ? '; ' + some(g.altered, 'value does', 'values do') + ' not come back from the codec as they were' : '') +
         (g.shadow ? '; shadow: ' + number(g.shadow.hits) + ' would have been hits, ' + number(g.shadow.missed) + ' misses, ' + number(g.shadow.failed) + ' failed, ' + number(g.shadow.differed) + ' differed, ' + number(g.shadow.old) + ' old' : '') +
         (g.local_entries ? '; local tier: ' + some(g.local_entries, 'entry', 'entries') + (g.local_bytes ? ', ' + bytes(g.local_bytes) : '') + ', ' + number(g.local_evictions) + ' gave way' : '') +
+        Object.entries(g.happened).sort().map(([what, n]) => '; ' + some(n, 'time', 'times') + ': ' + what).join('') +
         '; ' + bytes(g.read_bytes) + ' read, ' + bytes(g.written_bytes) + ' written');
     });
     fill('caches', caches, 'No guard has been asked yet.');

@@ -13,10 +13,10 @@ const (
 	kept = 90
 )
 
-// The answers that count as the cache's, and all answers: the first words of a Guard's answers, as it counts them.
+// The answers that count as the cache's, and all answers: the first of the words of a Guard's answers, as it counts them.
 const (
 	served = 4 // hit, local, stale, negative
-	asked  = 7 // and loaded, shared, bypassed
+	asked  = 8 // and loaded, shared, bypassed, error
 )
 
 // sample is what happened in a span of time.
@@ -32,6 +32,7 @@ type lately struct {
 	Takeovers  uint64 `json:"takeovers"`
 	Damaged    uint64 `json:"damaged"`
 	Unstorable uint64 `json:"unstorable"`
+	Outdated   uint64 `json:"outdated"`
 }
 
 // series are the samples of one Cache.
@@ -55,6 +56,7 @@ func (s *series) add(now observe.Tallied, passed time.Duration) {
 	one.loading = float64(now.Nanos-s.before.Nanos) / 1e9
 	one.lately = lately{
 		now.Takeovers - s.before.Takeovers, now.Damaged - s.before.Damaged, now.Unstorable - s.before.Unstorable,
+		now.Outdated - s.before.Outdated,
 	}
 	if len(s.ring) == kept {
 		s.ring = append(s.ring[:0], s.ring[1:]...)
@@ -76,6 +78,7 @@ func (s *series) lately() (all lately) {
 		all.Takeovers += one.lately.Takeovers
 		all.Damaged += one.lately.Damaged
 		all.Unstorable += one.lately.Unstorable
+		all.Outdated += one.lately.Outdated
 	}
 	return all
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -226,4 +228,65 @@ func TestWhatIsWrongIsShown(t *testing.T) {
 	if found.Problem == "" || found.State != "unknown" {
 		t.Errorf("a look-up without Redis: %+v", found)
 	}
+}
+
+func TestLoadsThatFailAreShownAndCountAsGets(t *testing.T) {
+	t.Parallel()
+	g := newGuard(t, cacheguard.Config{})
+	failure := errors.New("relation products is locked")
+	products, err := cacheguard.NewCache(g, cacheguard.CacheConfig[int, string]{
+		Name: "product", Load: func(context.Context, int) (string, error) { return "", failure },
+	})
+	expect.ErrorIs(t, err)
+	h := New(g)
+	k := 0
+	redistest.Await(t, "it is shown", func() bool {
+		k++
+		_, err := products.Get(t.Context(), k)
+		expect.ErrorIs(t, err, failure)
+		one := look(t, h).Guards[0].Caches[1]
+		if one.Rate <= 0 || one.Ratio != 0 || one.AllRatio != 0 {
+			t.Errorf("rate %v, ratio %v, of all %v", one.Rate, one.Ratio, one.AllRatio)
+		}
+		return one.Failing != nil && one.Failing.Last == failure.Error() && one.Failing.Failed == one.Failing.Loads
+	})
+}
+
+// Each lasting trouble and each event of lately has words on the page; what else has happened is there as the log names it.
+func TestThePageHasWordsForWhateverGoesWrong(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("page.js")
+	expect.ErrorIs(t, err)
+	has := func(text string) {
+		t.Helper()
+		if !strings.Contains(string(page), text) {
+			t.Errorf("the page has no %q", text)
+		}
+	}
+	var all observe.Troubles
+	fields, lasting := reflect.ValueOf(&all).Elem(), 0
+	for i := range fields.NumField() {
+		if d, is := fields.Field(i).Addr().Interface().(*time.Duration); is {
+			*d = time.Minute
+			lasting++
+		}
+	}
+	names := troublesOf(&all, &cacheguard.Stats{SlowParts: 1})
+	expect.Equal(t, "troubles that have a name", len(names), lasting)
+	for name := range names {
+		has("\n    " + name + ": ['")
+		has(" " + name + ": '") // aloud
+	}
+	events := reflect.TypeFor[lately]()
+	for i := range events.NumField() {
+		has("if (c.lately." + events.Field(i).Tag.Get("json") + " > 0)")
+	}
+	g := newGuard(t, cacheguard.Config{})
+	h := New(g)
+	_, err = cacheguard.Get(t.Context(), g, "k", func(context.Context) (string, error) { panic("oops") })
+	if err == nil {
+		t.Error("no error of a panic")
+	}
+	expect.Equal(t, "panics", look(t, h).Guards[0].Happened["loader panicked"], 1)
+	has("g.happened")
 }

@@ -38,6 +38,7 @@ type guardState struct {
 	Instance  string             `json:"instance"`
 	Troubles  map[string]float64 `json:"troubles"` // what is wrong, and for how long; refused: how long ago
 	Order     []string           `json:"order"`    // their names, causes first
+	Happened  map[string]uint64  `json:"happened"` // how often each event did, so far, as the log names it
 	Refused   string             `json:"refused"`  // the last error that Redis answered with
 	Bypassed  string             `json:"bypassed"` // on which instances the cache is turned off, and until when; empty: on none
 	Loading   int                `json:"loading"`
@@ -105,7 +106,17 @@ type cacheState struct {
 	LeasesLost uint64            `json:"leases_lost"`
 	Damaged    uint64            `json:"damaged"`
 	Unstorable uint64            `json:"unstorable"`
-	Lately     lately            `json:"lately"` // while somebody looked, or since the look before
+	Outdated   uint64            `json:"outdated"`
+	Failing    *failingState     `json:"failing,omitempty"` // nil: few loads fail
+	Lately     lately            `json:"lately"`            // while somebody looked, or since the look before
+}
+
+// failingState is observe.Failing.
+type failingState struct {
+	For    float64 `json:"for"`
+	Loads  uint64  `json:"loads"`
+	Failed uint64  `json:"failed"`
+	Last   string  `json:"last"`
 }
 
 type loadState struct {

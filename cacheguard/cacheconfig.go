@@ -247,6 +247,7 @@ func (c *CacheConfig[K, V]) encodable(g *Guard) error {
 func (c *CacheConfig[K, V]) kind(g *Guard) (*kind, error) {
 	k := &kind{
 		guard: g, name: c.Name, of: reflect.TypeFor[Cache[K, V]](), version: c.Version, slot: protocol.VersionSlot(c.Version), maxLoads: max(c.MaxLoads, 0),
+		failing: g.journal.Failing(c.Name),
 	}
 	if k.maxLoads > 0 {
 		k.loadSlots = slots.New(k.maxLoads)

@@ -195,7 +195,7 @@ type Config struct {
 	// Logger gets what an operator should know and no caller learns: values that cannot be stored or decoded, loaders
 	// that panic or are slow, background loads that fail, leases lost or taken over; and the beginning and end of
 	// lasting conditions: Redis unavailable, invalidations pending, the subscription lost, MaxLoads or FleetLoads
-	// saturated, the cache bypassed. It gets one record of each kind every ten seconds; the attribute more counts those
+	// saturated, loads failing, the cache bypassed. It gets one record of each kind every ten seconds; the attribute more counts those
 	// left out. Each has cache (the Prefix), instance, and where there are some key, and kind (the Name of its Cache). Default: none.
 	Logger *slog.Logger
 

@@ -48,7 +48,8 @@ type Hooks struct {
 	OnUnstorable func(key string, err error)
 
 	// OnDamaged is called when Redis holds something for the key that is no entry of this version, is truncated or
-	// damaged, or cannot be decoded. The Get is a miss, and its load overwrites what is there.
+	// damaged, or cannot be decoded. The Get is a miss, and its load overwrites what is there, unless that belongs to a Cache and the
+	// call names none, or another version of the program may have stored it a moment ago.
 	OnDamaged func(key string, err error)
 
 	// OnLeaseLost is called when a load that is still running no longer holds its lease.
@@ -69,7 +70,9 @@ type Hooks struct {
 // tell calls the hook of an event, if there is one.
 func (h *Hooks) tell(what report.What, key string, err error) {
 	plain := map[report.What]func(string){report.Takeover: h.OnTakeover, report.LeaseLost: h.OnLeaseLost, report.Rejected: h.OnRejected}[what]
-	failed := map[report.What]func(string, error){report.Damaged: h.OnDamaged, report.Unstorable: h.OnUnstorable}[what]
+	failed := map[report.What]func(string, error){
+		report.Damaged: h.OnDamaged, report.Unread: h.OnDamaged, report.Alien: h.OnDamaged, report.Unstorable: h.OnUnstorable,
+	}[what]
 	if plain != nil {
 		plain(key)
 	}

@@ -240,6 +240,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 		end(End{Err: out.err})
 		l.journal.Observer.Load().LoadEnds(shown, failed(out.err))
 		l.learn(j, out.tags)
+		l.judge(ctx, j, out.err)
 		l.onLoad(j, out.took, out.err)
 		done <- out
 	})

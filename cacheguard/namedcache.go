@@ -215,7 +215,8 @@ func (c *Cache[K, V]) keys(k K) (key, valueKey string) {
 	return valueKey[c.prefix:len(text)], valueKey
 }
 
-// Key is the Guard's key of k: for functions and methods that take one, such as Guard.UpdateMany. It is empty if k has no
+// Key is the Guard's key of k: for methods that take one, such as Guard.UpdateMany. Do not read it with Get, Fetch or GetMany: the entry
+// belongs to the Cache, so they load each time, and the Logger says so. It is empty if k has no
 // key, because its text is empty or its MarshalText fails. Every call refuses such a key.
 func (c *Cache[K, V]) Key(k K) string {
 	if c == nil {

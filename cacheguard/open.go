@@ -93,7 +93,7 @@ func (g *Guard) connect(closeOwn func() error) {
 
 // assemble makes the parts that refuse nothing: loads, epochs, and what switches the cache off.
 func (g *Guard) assemble() {
-	g.kinds.ordinary.guard = g
+	g.kinds.ordinary.guard, g.kinds.ordinary.failing = g, g.journal.Failing("")
 	g.ordinary = ordinaryPolicy(&g.cfg, &g.kinds.ordinary)
 	g.hottest = g.newHottest()
 	g.openOff()

@@ -56,6 +56,7 @@ type kind struct {
 	tally     observe.Tally
 	aliens    guess.Aliens
 	unread    report.Throttle // what is logged
+	failing   *report.Failing
 	fidelity  fidelity.Sampler
 	cost      guess.Cost                          // of loads
 	lately    atomic.Pointer[lately.Keys[recent]] // that are to be replaced; nil: none
@@ -132,7 +133,7 @@ const maxVersion = 1_000_000
 
 // errOfNoKind and errOfAKind say that an entry belongs to somebody else, who has the same key.
 var (
-	errOfNoKind = errors.New("it was stored by a call that names no Cache")
+	errOfNoKind = errors.New("it was stored by Get, Fetch or GetMany of the Guard, with a key of the Cache, whose methods are to be called")
 	errOfAKind  = errors.New("it belongs to a Cache")
 )
 

@@ -3,7 +3,6 @@ package cacheguard
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math"
 	mathrand "math/rand/v2"
 	"sync/atomic"
@@ -165,21 +164,17 @@ func (j *load) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
 // undecodable reports an entry that is intact but cannot be decoded, and returns its state for the reader: alienEntry if it is
 // to stay, else unusable.
 func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) state {
-	k := p.kind
-	if !p.isNamed() && errors.Is(err, errOfAKind) {
-		return alienEntry
+	ctx, k, by, what, is := context.Background(), p.kind, (*report.Throttle)(nil), report.Damaged, unusable
+	switch {
+	case !p.isNamed() && errors.Is(err, errOfAKind):
+		what, is = report.Alien, alienEntry
+	case p.isNamed() && !k.aliens.MayReplace(g.serverClocks.Age(key, e.Written)):
+		by, what, is = &k.unread, report.Unread, alienEntry
+	case p.isNamed():
+		by = &k.unread // each Cache has a line
 	}
-	if !p.isNamed() {
-		g.tell(context.Background(), report.Damaged, key, err)
-		return unusable
-	}
-	g.cfg.Hooks.tell(report.Damaged, key, err) // the line below names the Cache
-	k.unread.Log(context.Background(), g.cfg.Logger, slog.LevelWarn, "entry cannot be decoded", key,
-		p.logAttrs("error", err)...)
-	if k.aliens.MayReplace(g.serverClocks.Age(key, e.Written)) {
-		return unusable
-	}
-	return alienEntry
+	g.tellBy(ctx, by, what, key, err, p.logAttrs()...)
+	return is
 }
 
 // readFailed is called when the value at the key could not be read. If it took too long, because the value is larger than any entry, the

@@ -121,7 +121,10 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		return r.use(ctx, got.Value, how, before)
 	case got.Status == protocol.Failed:
 		r.origin = got.Origin()
-		return answer{err: r.failure(got), outcome: Shared, origin: r.origin}, true
+		err := r.failure(got)
+		text, _ := r.load.policy.names.Decode(got.Message)
+		r.load.policy.kind.failing.Heard(err, text)
+		return answer{err: err, outcome: Shared, origin: r.origin}, true
 	case got.Status == protocol.Free:
 		r.waited = true
 		a, ok := r.takeSlot(ctx)

@@ -59,7 +59,12 @@ func (g *Guard) onSlow(slow bool) {
 
 // tell tells everybody what has happened to a key: the Logger and Stats, package admin, and Hooks.
 func (g *Guard) tell(ctx context.Context, what report.What, key string, err error, attrs ...any) {
-	g.journal.Tell(ctx, what, key, err, attrs...)
+	g.tellBy(ctx, nil, what, key, err, attrs...)
+}
+
+// tellBy is tell with a Throttle of the caller's own for the log; nil: that of the event.
+func (g *Guard) tellBy(ctx context.Context, by *report.Throttle, what report.What, key string, err error, attrs ...any) {
+	g.journal.TellBy(ctx, by, what, key, err, attrs...)
 	if o := g.journal.Observer.Load(); o != nil {
 		o.Happened(&g.kinds.of(key).tally, what)
 	}
@@ -82,6 +87,17 @@ func (g *Guard) onDropped(entries int) {
 func (g *Guard) onStale(key string, e protocol.Entry) {
 	if g.cfg.Hooks.OnStale != nil {
 		g.cfg.Hooks.OnStale(key, g.serverClocks.Age(key, e.Written)-e.Fresh)
+	}
+}
+
+// judge notes whether a load failed, unless nobody waits for it any more: then its error says nothing about the source.
+func (l *loaders) judge(ctx context.Context, j *load, err error) {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+	case failed(err):
+		j.policy.kind.failing.Loaded(err, l.cfg.textOf(err))
+	case !errors.Is(err, context.Canceled):
+		j.policy.kind.failing.Loaded(nil, "")
 	}
 }
 
@@ -123,7 +139,7 @@ func (g *Guard) named(ctx context.Context, keys, tags []string) {
 
 // words are what answers are counted as.
 var words = []string{
-	string(Hit), string(Local), string(Stale), string(Negative), string(Loaded), string(Shared), string(Bypassed), "missed", "left", "error",
+	string(Hit), string(Local), string(Stale), string(Negative), string(Loaded), string(Shared), string(Bypassed), "error", "missed", "left",
 }
 
 // wordOf is the place of an answer in words.
@@ -132,17 +148,17 @@ func wordOf(how Outcome, err error) int {
 		switch {
 		case errors.Is(err, ErrNotFound) && how != "":
 		case errors.Is(err, ErrNotCached):
-			return 7
-		case errors.Is(err, context.Canceled):
 			return 8
-		default:
+		case errors.Is(err, context.Canceled):
 			return 9
+		default:
+			return 7
 		}
 	}
 	if i := slices.Index(words, string(how)); i >= 0 {
 		return i
 	}
-	return 9
+	return 7
 }
 
 // observed is for package admin.
@@ -155,11 +171,13 @@ func (g *Guard) observed() observe.Guard {
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Words: words, Loads: &o.Loads, Hot: o.Hot,
 		Caches: func() (all []observe.Tallied) { // first keys without a Cache, then each Cache, by name
 			for _, k := range g.kinds.all() {
-				all = append(all, k.tally.Read(k.name))
+				t := k.tally.Read(k.name)
+				t.Failing = k.failing.Now()
+				all = append(all, t)
 			}
 			return all
 		},
-		Troubles: g.journal.Troubles, Tags: &g.journal.Tags, Keys: &g.journal.Keys,
+		Troubles: g.journal.Troubles, Happened: g.journal.Happened, Tags: &g.journal.Tags, Keys: &g.journal.Keys,
 		InvalidateCache: func(ctx context.Context, name string) error {
 			if g.kinds.byName(name) == nil {
 				return fmt.Errorf("cacheguard: there is no Cache %q", name)

@@ -115,6 +115,8 @@ func (g *pagedGuard) trouble(name string) finding {
 		f.Detail = "messages about invalidations are refused" + lasted + ": other local tiers may serve old values until Local.TTL"
 	case "saturated":
 		f.Detail = fmt.Sprintf("%s for MaxLoads, which is %d%s", observe.Count(g.Queued, "load waits", "loads wait"), g.MaxLoads, lasted)
+	case "fleet":
+		f.Detail = "loads wait for FleetLoads" + lasted
 	case "intent":
 		f.Detail = observe.Count(g.Intents, "intent stands", "intents stand") + ", the oldest" + lasted[1:]
 	case "bypassed":
@@ -129,12 +131,18 @@ func (g *pagedGuard) trouble(name string) finding {
 
 // findings says what went wrong with a cache's entries and loads.
 func (c *pagedCache) findings() (all []finding) {
+	if f := c.Failing; f != nil {
+		all = append(all, finding{Result: warning, Detail: fmt.Sprintf(
+			"%s%.0f%% of loads fail, for %s, last: %s", c.label(), 100*float64(f.Failed)/float64(max(f.Loads, 1)), seconds(f.For), f.Last,
+		)})
+	}
 	for _, of := range []struct {
 		n    uint64
 		what string
 	}{
 		{c.Lately.Damaged, "entries could not be decoded"},
 		{c.Lately.Unstorable, "values could not be stored"},
+		{c.Lately.Outdated, "values were not those of the source, some writes do not invalidate,"},
 		{c.Lately.Takeovers, "loads were taken over from instances that died or stood still"},
 	} {
 		if of.n > 0 {
@@ -172,6 +180,11 @@ func (p *paged) feedFindings() (all []finding) {
 			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("feed %s: %s", f.Name, f.trouble())})
 		case f.Behind >= longBehind:
 			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("feed %s is behind for %s", f.Name, seconds(f.Behind))})
+		}
+		if f.Unmapped > 0 {
+			all = append(all, finding{Result: warning, Detail: fmt.Sprintf(
+				"feed %s: the keys of %s were not known, so kinds were invalidated whole: its log has the column", f.Name, observe.Count(int(f.Unmapped), "row", "rows"),
+			)})
 		}
 		if f.Retained >= muchLog {
 			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("feed %s: the database keeps %s of its log for it", f.Name, mib(f.Retained))})

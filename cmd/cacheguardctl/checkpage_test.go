@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,9 +29,10 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","bypassed":"on this instance","queued":7,"max_loads":4,"intents":2,
 		"troubles":{"outage":2.5,"pending":1,"refused":3,"deaf":60,"saturated":9,"intent":12,"bypassed":1},
 		"altered":5,"running":[{"key":"report","took":12.34},{"key":"price","took":11}],"hot":[{"key":"home"}],
-		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3}},{"name":"","rate":100}]}],
+		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3,"outdated":4},
+		"failing":{"for":12.04,"loads":780,"failed":639,"last":"pq: relation products is locked"}},{"name":"","rate":100}]}],
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
-		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12},{"name":"well","behind":9}]}`
+		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12,"unmapped":2},{"name":"well","behind":9}]}`
 	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","refused":"get: NOPERM","troubles":{"deaf":0,"mute":5,"refused":26}}],
 		"lockers":[{"prefix":"mail","kind":"mutex","deaf":true}]}`
 	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}]}],
@@ -58,13 +62,16 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"warning shop-1: 7 loads wait for MaxLoads, which is 4, for 9s",
 		"warning shop-1: 5 values do not come back from the codec as they were: its log names a field",
 		`warning shop-1: a load of "report" has run for 12.3s`,
+		"warning shop-1: product: 82% of loads fail, for 12s, last: pq: relation products is locked",
 		"warning shop-1: product: entries could not be decoded lately: 1",
 		"warning shop-1: product: values could not be stored lately: 2",
+		"warning shop-1: product: values were not those of the source, some writes do not invalidate, lately: 4",
 		"warning shop-1: product: loads were taken over from instances that died or stood still lately: 3",
 		`warning shop-1: it has held the lock "import" for 31s`,
 		"failed shop-1: feed log: changes wait to be invalidated: no rights",
 		"warning shop-1: feed log: the database keeps 1024.0MiB of its log for it",
 		"warning shop-1: feed late is behind for 12s",
+		"warning shop-1: feed late: the keys of 2 rows were not known, so kinds were invalidated whole: its log has the column",
 		"ok shop-2: its page shows nothing wrong",
 		"warning shop-3: Redis answered with an error, last 26s ago and not since then: get: NOPERM",
 		"warning shop-3: messages do not arrive",
@@ -98,4 +105,33 @@ func TestStatsAskThePagesWhileRedisIsDown(t *testing.T) {
 	page := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-1","caches":[{"name":"","answers":{"hit":1,"loaded":1}}]}]}`)
 	ctl(t, "redis://127.0.0.1:1", "--prefix", "shop", "stats", "--page", page).want(t, unreachable, "50.0%", "127.0.0.1:1", "refused")
 	ctl(t, "redis://127.0.0.1:1", "--prefix", "shop", "stats").want(t, unreachable, "CACHEGUARD_PAGES")
+}
+
+// What the page says is wrong, check says, too.
+func TestCheckKnowsEachTroubleThatThePageShows(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../admin/page.js")
+	expect.ErrorIs(t, err)
+	names := regexp.MustCompile(`(?m)^    (\w+): \['(?:bad|warn)', \(g, s`).FindAllSubmatch(page, -1)
+	expect.Equal(t, "troubles are found", len(names) > 5, true)
+	for _, name := range names {
+		name := string(name[1])
+		g := pagedGuard{Troubles: map[string]float64{name: 7}}
+		if f := g.trouble(name); strings.HasPrefix(f.Detail, name+",") {
+			t.Errorf("%s: %s", name, f.Detail)
+		}
+	}
+	names = regexp.MustCompile(`c\.lately\.(\w+) > 0`).FindAllSubmatch(page, -1)
+	expect.Equal(t, "what happened lately is found", len(names) > 2, true)
+	for _, name := range names {
+		var c pagedCache
+		expect.ErrorIs(t, json.Unmarshal(fmt.Appendf(nil, `{"lately":{%q:1}}`, name[1]), &c))
+		expect.Equal(t, "findings of "+string(name[1]), len(c.findings()), 1)
+	}
+}
+
+func TestCallsThatFailAreInTheHitRatio(t *testing.T) {
+	t.Parallel()
+	g := pagedGuard{Caches: []pagedCache{{Answers: map[string]uint64{"hit": 1, "error": 3, "left": 5, "missed": 7}}}}
+	expect.Equal(t, "ratio", g.hitRatio(), 0.25)
 }

@@ -145,7 +145,12 @@ type pagedCache struct {
 	Rate, Ratio, Loads float64
 	Takeovers          uint64
 	Answers            map[string]uint64
-	Lately             struct{ Damaged, Unstorable, Takeovers uint64 }
+	Lately             struct{ Damaged, Unstorable, Outdated, Takeovers uint64 }
+	Failing            *struct {
+		For           float64
+		Loads, Failed uint64
+		Last          string
+	}
 }
 
 // of returns the Guards with the Prefix.

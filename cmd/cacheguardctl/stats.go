@@ -35,7 +35,7 @@ type instanceStats struct {
 }
 
 // counted are the answers that a hit ratio is of; the first ones are hits.
-var counted = []string{"hit", "local", "stale", "negative", "loaded", "shared", "bypassed"}
+var counted = []string{"hit", "local", "stale", "negative", "loaded", "shared", "bypassed", "error"}
 
 const hits = 4 // of counted
 

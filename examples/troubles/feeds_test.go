@@ -106,6 +106,7 @@ func TestARowWithoutKeysIsFound(t *testing.T) {
 	f.logs(i, "the keys of a changed row are not known", "public.products: column id")
 	f.counts(i, "cacheguard_feed_unmapped_total", `feed="shop"`, nil)
 	f.counts(i, "cacheguard_feed_whole_total", `feed="shop"`, nil)
+	f.checks(nil, "the keys of 1 row were not known")
 }
 
 // failing is the number of an instance whose feed fails.

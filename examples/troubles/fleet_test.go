@@ -193,7 +193,10 @@ type shown struct {
 			Took float64
 		}
 		Hot    []struct{ Key string }
-		Caches []struct{ Damaged, Unstorable, Takeovers int }
+		Caches []struct {
+			Damaged, Unstorable, Takeovers int
+			Failing                        struct{ Failed int }
+		}
 		Shadow struct{ Old int }
 	}
 	Lockers []struct {

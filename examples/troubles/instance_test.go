@@ -3,6 +3,7 @@ package troubles
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -148,7 +149,7 @@ func (in *instance) serve() {
 	in.must(server.Serve(listener))
 }
 
-// get gets a key so often, and answers at once if the loader is held.
+// get gets a key so often, and answers at once if the loader is held. With the parameter fails, the loader does.
 func (in *instance) get(w http.ResponseWriter, r *http.Request) {
 	key, held := r.FormValue("key"), r.FormValue("held") != ""
 	times, err := strconv.Atoi(r.FormValue("times"))
@@ -161,6 +162,9 @@ func (in *instance) get(w http.ResponseWriter, r *http.Request) {
 			case <-in.release:
 			case <-ctx.Done():
 			}
+		}
+		if r.FormValue("fails") != "" {
+			return "", errors.New("relation reports is locked")
 		}
 		return fmt.Sprint("value ", in.writes.Load()), context.Cause(ctx)
 	}

@@ -66,6 +66,13 @@ func (f *fleet) deadSubscription() {
 	f.redis("ACL", "SETUSER", "app", "resetchannels")
 }
 
+// lockedTable makes loads of the first instance fail.
+func (f *fleet) lockedTable() {
+	for n := range pages {
+		f.ask(0, fmt.Sprintf("/get?key=report:%d&fails=yes", n))
+	}
+}
+
 func (f *fleet) damagedEntries() {
 	f.redis("SET", "shop:{a}", "an entry of another version")
 	for n := range pages {

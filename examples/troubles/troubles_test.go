@@ -136,6 +136,18 @@ func (f *fleet) listeners() int64 {
 	return n["shop:invalidated"]
 }
 
+func TestLoadsThatFailAreFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "Loads fail")
+	f.checks(f.lockedTable, "of loads fail, for ", "last: relation reports is locked")
+	f.logs(0, "loads fail", `error="relation reports is locked"`)
+	f.counts(0, "cacheguard_load_duration_seconds_count", `cache="shop",result="error"`, f.lockedTable)
+	f.shows(0, "loads fail", func(s *shown) bool {
+		f.lockedTable()
+		return s.Guards[0].Caches[0].Failing.Failed > 0
+	})
+}
+
 func TestDamagedEntriesAreFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "Entries cannot be decoded")

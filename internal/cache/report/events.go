@@ -15,6 +15,8 @@ const (
 	LeaseLost    What = "lease lost by a load that still runs"
 	Rejected     What = "load may not store its value" // not logged
 	Damaged      What = "entry cannot be decoded, it is loaded anew"
+	Unread       What = "entry cannot be decoded, it stays for now and each call loads"
+	Alien        What = "entry belongs to a Cache, whose methods read it: each Get, Fetch or GetMany loads its key"
 	Unstorable   What = "value cannot be stored"
 	Uncompressed What = "value is stored without compression"
 	Altered      What = "value does not come back from its Codec as it was: callers get different values"
@@ -47,12 +49,20 @@ func (j *Journal) event(what What) *happened {
 
 // Tell tells the Logger and Stats of an event, with an error, if there is one. The attributes say more.
 func (j *Journal) Tell(ctx context.Context, what What, key string, err error, attrs ...any) {
+	j.TellBy(ctx, nil, what, key, err, attrs...)
+}
+
+// TellBy is Tell with a Throttle of the caller's own; nil: that of the event.
+func (j *Journal) TellBy(ctx context.Context, by *Throttle, what What, key string, err error, attrs ...any) {
 	e, level := j.event(what), slog.LevelWarn
 	e.times.Add(1)
+	if by == nil {
+		by = &e.Throttle
+	}
 	if err != nil {
 		attrs = append(attrs, "error", err)
 	}
-	log := func() { e.Log(ctx, j.cfg.Logger, level, string(what), key, attrs...) }
+	log := func() { by.Log(ctx, j.cfg.Logger, level, string(what), key, attrs...) }
 	switch what {
 	case Rejected, AlteredAgain:
 		return
@@ -66,6 +76,18 @@ func (j *Journal) Tell(ctx context.Context, what What, key string, err error, at
 		return
 	}
 	log()
+}
+
+// Happened is how often each event did that has.
+func (j *Journal) Happened() map[string]uint64 {
+	all := make(map[string]uint64)
+	j.events.Range(func(what, e any) bool {
+		if n := e.(*happened).times.Load(); n > 0 { //nolint:forcetypeassert // nothing else is stored
+			all[string(what.(What))] = n //nolint:forcetypeassert // the same
+		}
+		return true
+	})
+	return all
 }
 
 // Times is how often an event happened.

@@ -38,6 +38,8 @@ type Journal struct {
 
 	Tags, Keys Known // what loads have had; a key that a Cache has counts as had
 
+	kinds sync.Map // of names to *Failing
+
 	cfg                  Config
 	outage, deaf, bypass episode
 	late                 episode
@@ -181,7 +183,8 @@ func (j *Journal) Bypass(on bool, until time.Time) {
 func (j *Journal) Troubles() observe.Troubles {
 	t := observe.Troubles{
 		Outage: j.outage.lasting(), Pending: j.pending.lasting(), Deaf: j.deaf.lasting(), Saturated: j.MaxLoads.lasting(),
-		Bypassed: j.bypass.lasting(), Slow: j.late.lasting(), Mute: j.mute.lasting(),
+		FleetSaturated: j.FleetLoads.lasting(),
+		Bypassed:       j.bypass.lasting(), Slow: j.late.lasting(), Mute: j.mute.lasting(),
 	}
 	if r := j.refused.Load(); r != nil {
 		t.Refused, t.RefusedAs = r.at, r.text
@@ -197,4 +200,8 @@ func (j *Journal) Close() {
 	for _, e := range []*episode{&j.outage, &j.pending.episode, &j.mute.episode, &j.deaf, &j.late, &j.MaxLoads.episode, &j.FleetLoads.episode, &j.bypass} {
 		e.close()
 	}
+	j.kinds.Range(func(_, f any) bool {
+		f.(*Failing).close() //nolint:forcetypeassert // nothing else is stored
+		return true
+	})
 }

@@ -60,7 +60,9 @@ func (o *Observer) Loaded(t *observe.Tally, took time.Duration, failed bool) {
 
 // Happened counts an event, if it is shown of each Cache.
 func (o *Observer) Happened(t *observe.Tally, what What) {
-	shown := map[What]*atomic.Uint64{Takeover: &t.Takeovers, LeaseLost: &t.LeasesLost, Damaged: &t.Damaged, Unstorable: &t.Unstorable}
+	shown := map[What]*atomic.Uint64{
+		Takeover: &t.Takeovers, LeaseLost: &t.LeasesLost, Damaged: &t.Damaged, Unread: &t.Damaged, Alien: &t.Damaged, Unstorable: &t.Unstorable, Outdated: &t.Outdated,
+	}
 	if n := shown[what]; n != nil {
 		n.Add(1)
 	}

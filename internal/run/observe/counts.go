@@ -3,6 +3,7 @@ package observe
 import (
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 )
 
 const (
@@ -33,23 +34,31 @@ func (c *Counts) Sum() (all [Words]uint64) {
 
 // Tally is what is counted of a Cache. The zero Tally is ready.
 type Tally struct {
-	Answers                                    Counts
-	Loads, Failed, Nanos                       atomic.Uint64 // of loaders: runs, failed runs, and how long they took together
-	Takeovers, LeasesLost, Damaged, Unstorable atomic.Uint64
+	Answers                                              Counts
+	Loads, Failed, Nanos                                 atomic.Uint64 // of loaders: runs, failed runs, and how long they took together
+	Takeovers, LeasesLost, Damaged, Unstorable, Outdated atomic.Uint64
 }
 
 // Tallied is a Tally at a time.
 type Tallied struct {
-	Name                                       string // of the Cache; empty: what belongs to none
-	Answers                                    [Words]uint64
-	Loads, Failed, Nanos                       uint64
-	Takeovers, LeasesLost, Damaged, Unstorable uint64
+	Name                                                 string // of the Cache; empty: what belongs to none
+	Answers                                              [Words]uint64
+	Loads, Failed, Nanos                                 uint64
+	Takeovers, LeasesLost, Damaged, Unstorable, Outdated uint64
+	Failing                                              Failing
+}
+
+// Failing is how many of a Cache's loads fail.
+type Failing struct {
+	For           time.Duration // for how long many do; 0: they do not
+	Loads, Failed uint64        // of the last seconds
+	Last          string        // what the last error said
 }
 
 // Read reads the Tally.
 func (t *Tally) Read(name string) Tallied {
 	return Tallied{
 		Name: name, Answers: t.Answers.Sum(), Loads: t.Loads.Load(), Failed: t.Failed.Load(), Nanos: t.Nanos.Load(),
-		Takeovers: t.Takeovers.Load(), LeasesLost: t.LeasesLost.Load(), Damaged: t.Damaged.Load(), Unstorable: t.Unstorable.Load(),
+		Takeovers: t.Takeovers.Load(), LeasesLost: t.LeasesLost.Load(), Damaged: t.Damaged.Load(), Unstorable: t.Unstorable.Load(), Outdated: t.Outdated.Load(),
 	}
 }

@@ -16,6 +16,7 @@ type Guard struct {
 	Words            []string // for what Tallied.Answers counts
 	Caches           func() []Tallied
 	Troubles         func() Troubles
+	Happened         func() map[string]uint64 // how often each event did, as the log names it
 	Tags, Keys       Known
 	Loads            *Loads
 	Hot              func() []HotKey // those asked for most, first
@@ -36,13 +37,14 @@ type Known interface {
 
 // Troubles are for how long each has lasted, 0: there is none; and the last error that Redis answered with.
 type Troubles struct {
-	Outage    time.Duration // Redis does not answer
-	Pending   time.Duration // invalidations are still to be sent
-	Deaf      time.Duration // messages do not arrive
-	Mute      time.Duration // messages to other local tiers are refused
-	Saturated time.Duration // loads wait for MaxLoads
-	Bypassed  time.Duration // the cache is turned off
-	Slow      time.Duration // Redis takes longer than the loads that it saves
+	Outage         time.Duration // Redis does not answer
+	Pending        time.Duration // invalidations are still to be sent
+	Deaf           time.Duration // messages do not arrive
+	Mute           time.Duration // messages to other local tiers are refused
+	Saturated      time.Duration // loads wait for MaxLoads
+	FleetSaturated time.Duration // loads wait for FleetLoads
+	Bypassed       time.Duration // the cache is turned off
+	Slow           time.Duration // Redis takes longer than the loads that it saves
 
 	BypassedUntil time.Time // on all instances; zero: on this one, until it is turned on
 

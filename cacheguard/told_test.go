@@ -1,0 +1,281 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// What is counted or decided is told to all who are told anything: the log, Hooks, package admin.
+
+// seen is what package admin gets of a Cache.
+func seen(t *testing.T, g *Guard, cache string) observe.Tallied {
+	t.Helper()
+	for _, c := range g.observed().Caches() {
+		if c.Name == cache {
+			return c
+		}
+	}
+	t.Fatalf("there is no Cache %q", cache)
+	return observe.Tallied{}
+}
+
+// products makes a Cache of the Guard, whose things are loaded so.
+func products[V any](t *testing.T, g *Guard, load func(context.Context, int) (V, error)) *Cache[int, V] {
+	t.Helper()
+	c, err := NewCache(g, CacheConfig[int, V]{Name: "product", Load: load})
+	expect.ErrorIs(t, err)
+	return c
+}
+
+func TestAnEntryOfAnotherTypeIsToldToAll(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	cfg.TTL = time.Hour
+	f := newFleet(t, standalone(t), 2, cfg)
+	old := products(t, f.guards[0], func(context.Context, int) (before, error) { return before{42}, nil })
+	changed := products(t, f.guards[1], func(context.Context, int) (after, error) { return after{"42"}, nil })
+	seen(t, f.guards[1], "product") // somebody looks
+	_, err := old.Get(t.Context(), 1)
+	expect.ErrorIs(t, err)
+	f.stored()
+	v, err := changed.Get(t.Context(), 1)
+	expect.ErrorIs(t, err)
+	expect.Equal(t, "value", v.Price, "42")
+	expect.Equal(t, "log", len(lines(text(), "entry cannot be decoded, it stays")), 1)
+	expect.Equal(t, "hooks", f.events.damaged.Load(), 1)
+	expect.Equal(t, "page", seen(t, f.guards[1], "product").Damaged, 1)
+}
+
+func TestACallWithoutTheCacheOfAnEntryIsToldToAll(t *testing.T) {
+	t.Parallel()
+	load := func(context.Context) (string, error) { return "v", nil }
+	for name, call := range map[string]func(*Guard, string) error{
+		"Get": func(g *Guard, key string) error { _, err := Get(context.Background(), g, key, load); return err },
+		"Fetch": func(g *Guard, key string) error {
+			_, _, err := Fetch(context.Background(), g, key, Source[string]{Load: func(ctx context.Context, _ *string) (string, error) { return load(ctx) }})
+			return err
+		},
+		"GetMany": func(g *Guard, key string) error {
+			_, err := GetMany(context.Background(), g, []string{key}, func(context.Context, []string) (map[string]string, error) {
+				return map[string]string{key: "v"}, nil
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, text := logged()
+			f := newFleet(t, standalone(t), 1, cfg)
+			g := f.guards[0]
+			c := products(t, g, func(context.Context, int) (string, error) { return "v", nil })
+			seen(t, g, "product") // somebody looks
+			_, err := c.Get(t.Context(), 1)
+			expect.ErrorIs(t, err)
+			f.stored()
+			for range 3 {
+				expect.ErrorIs(t, call(g, c.Key(1)))
+			}
+			expect.Equal(t, "log", len(lines(text(), "entry belongs to a Cache, whose methods read it")), 1)
+			expectIn(t, lines(text(), "entry belongs to a Cache")[0], "level=WARN", "key=product:1")
+			expect.Equal(t, "loads", f.events.loads.Load(), 1+3)
+			expect.Equal(t, "hooks", f.events.damaged.Load(), 3)
+			expect.Equal(t, "page", seen(t, g, "product").Damaged, 3)
+		})
+	}
+}
+
+func TestACacheThatFindsWhatACallWithoutItStoredSaysSo(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	f := newFleet(t, standalone(t), 1, cfg)
+	g := f.guards[0]
+	c := products(t, g, func(context.Context, int) (string, error) { return "v", nil })
+	seen(t, g, "product") // somebody looks
+	mustGet(t, g, c.Key(1), returns("v"))
+	f.stored()
+	_, err := c.Get(t.Context(), 1)
+	expect.ErrorIs(t, err)
+	expectIn(t, lines(text(), "entry cannot be decoded")[0], "kind=product", "stored by Get, Fetch or GetMany of the Guard")
+	expect.Equal(t, "page", seen(t, g, "product").Damaged, 1)
+}
+
+func TestOldValuesThatVerifyFindsAreToldToAll(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	cfg.Verify = VerifyConfig{OneIn: 1, Delay: time.Millisecond}
+	f := newFleet(t, standalone(t), 1, cfg)
+	g, db := f.guards[0], newRow("old")
+	seen(t, g, "") // somebody looks
+	mustGet(t, g, "k", db.load)
+	f.stored()
+	db.value.Store("new")
+	redistest.Await(t, "it was found", func() bool {
+		mustGet(t, g, "k", db.load)
+		return g.Verified().Stale > 0
+	})
+	expect.Equal(t, "log", len(lines(text(), "cached value is not that of the source")), 1)
+	expect.Equal(t, "page", seen(t, g, "").Outdated > 0, true)
+}
+
+func TestLoadsThatFailAreToldUntilTheyDoNot(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	cfg.RedactError = func(error) string { return "redacted" }
+	g := newFleet(t, standalone(t), 1, cfg).guards[0]
+	failure := errors.New("relation products is locked")
+	c := products(t, g, func(context.Context, int) (string, error) { return "v", failure })
+	k := 0
+	get := func() {
+		k++
+		_, err := c.Get(t.Context(), k)
+		expect.ErrorIs(t, err, failure)
+	}
+	for len(lines(text(), "loads fail")) == 0 { // a second time if the machine stood still meanwhile
+		get()
+		get()
+		since := time.Now()
+		redistest.Await(t, "it has lasted", func() bool { return time.Since(since) > time.Second })
+		get()
+	}
+	expectIn(t, lines(text(), "loads fail")[0], "level=WARN", "kind=product", "failed=", "loads=", `error="relation products is locked"`)
+	failing := seen(t, g, "product").Failing
+	expect.Equal(t, "for a while", failing.For > 0, true)
+	expect.Equal(t, "all of them", failing.Failed, failing.Loads)
+	expect.Equal(t, "the last", failing.Last, "redacted")
+	expect.Equal(t, "of other keys", seen(t, g, "").Failing.Loads, 0)
+	failure = nil
+	redistest.Await(t, "so is its end", func() bool {
+		get()
+		return len(lines(text(), "few loads fail, or none")) == 1
+	})
+	expectIn(t, lines(text(), "few loads fail, or none")[0], "lasted=", "loads=", "failed=", "kind=product")
+	expect.Equal(t, "for, in the end", seen(t, g, "product").Failing.For, 0)
+}
+
+func TestAbsenceAndWhatNobodyWaitsForAreNoFailuresOfTheSource(t *testing.T) {
+	t.Parallel()
+	g := newFleet(t, standalone(t), 1, Config{}).guards[0]
+	_, err := Get(t.Context(), g, "absent", func(context.Context) (string, error) { return "", fmt.Errorf("no row: %w", ErrNotFound) })
+	expect.ErrorIs(t, err, ErrNotFound)
+	for i, failure := range []error{context.Canceled, errors.New("canceling statement due to user request")} {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		_, err := Get(ctx, g, fmt.Sprint("left", i), func(within context.Context) (string, error) {
+			defer close(ended)
+			cancel()
+			<-within.Done()
+			return "", failure
+		})
+		expect.ErrorIs(t, err, context.Canceled)
+		<-ended
+		redistest.Await(t, "the load is over", func() bool { return g.Stats().Loading == 0 })
+	}
+	_, err = Get(t.Context(), g, "panics", func(context.Context) (string, error) { panic("oops") })
+	if err == nil {
+		t.Error("no error of a panic")
+	}
+	now := seen(t, g, "").Failing
+	expect.Equal(t, "loads", now.Loads, 1+1)
+	expect.Equal(t, "failed", now.Failed, 1)
+}
+
+func TestAFailureOfAnotherInstanceIsOneOfTheLoads(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{})
+	fails := func(context.Context) (string, error) { return "", errors.New("no such table") }
+	k := 0
+	redistest.Await(t, "the second instance has it from the first", func() bool { // which remembers it for a moment
+		k++
+		_, _ = Get(t.Context(), f.guards[0], fmt.Sprint(k), fails)
+		_, err := Get(t.Context(), f.guards[1], fmt.Sprint(k), returns("v"))
+		_, is := errors.AsType[*LoadError](err)
+		return is
+	})
+	now := seen(t, f.guards[1], "").Failing
+	expect.Equal(t, "failed", now.Failed, 1)
+	expect.Equal(t, "the last", now.Last, "no such table")
+}
+
+func TestEachCallThatFailsIsAnAnswer(t *testing.T) {
+	t.Parallel()
+	g := newFleet(t, standalone(t), 1, Config{}).guards[0]
+	seen(t, g, "") // somebody looks
+	_, err := Get(t.Context(), g, "k", func(context.Context) (string, error) { return "", errors.New("no such table") })
+	if err == nil {
+		t.Error("no error")
+	}
+	for word, n := range seen(t, g, "").Answers {
+		want := uint64(0)
+		if word < len(words) && words[word] == "error" {
+			want = 1
+		}
+		expect.Equal(t, fmt.Sprint("word ", word), n, want)
+	}
+}
+
+// A call of a hook alone, or of the Logger alone, leaves the others out: only report.go may, which knows all of them.
+func TestNobodyTellsOnlyOneOfThoseWhoAreToldOfAnEvent(t *testing.T) {
+	t.Parallel()
+	allowed := map[string]string{
+		"load.go: journal.Tell": "slow loads and panics: OnLoad, and the page has the load",
+		"config.go: Logger":     "it gets its attributes",
+		"madeof.go: Logger":     "Stats.Undeclared",
+		"selfcheck.go: Logger":  "its caller has the answer",
+	}
+	files, err := filepath.Glob("*.go")
+	expect.ErrorIs(t, err)
+	used := make(map[string]bool)
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") || name == "report.go" {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		expect.ErrorIs(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, is := n.(*ast.CallExpr)
+			if !is {
+				return true
+			}
+			for _, way := range []string{"journal.Tell", "journal.TellBy", "Hooks.tell", "Logger", "unread.Log"} {
+				if strings.Contains("."+callee(call)+".", "."+way+".") {
+					use := name + ": " + way
+					if used[use] = true; allowed[use] == "" {
+						t.Errorf("%s: use Guard.tell, or say here who else is told", use)
+					}
+				}
+			}
+			return true
+		})
+	}
+	for use := range allowed {
+		if !used[use] {
+			t.Errorf("nobody does this any more: %s", use)
+		}
+	}
+}
+
+// callee is what a call calls, as far as it is names with dots.
+func callee(call *ast.CallExpr) (path string) {
+	for at := call.Fun; ; {
+		selector, is := at.(*ast.SelectorExpr)
+		if !is {
+			if ident, is := at.(*ast.Ident); is {
+				path = ident.Name + "." + path
+			}
+			return strings.TrimSuffix(path, ".")
+		}
+		path, at = selector.Sel.Name+"."+path, selector.X
+	}
+}
