@@ -51,7 +51,8 @@ type Hooks struct {
 	// damaged, or cannot be decoded. The Get is a miss, and its load overwrites what is there.
 	OnDamaged func(key string, err error)
 
-	// OnLeaseLost is called when a load that is still running no longer holds its lease.
+	// OnLeaseLost is called when a load that is still running no longer holds its lease, as it was not renewed in time. That an invalidation
+	// ended the lease is no loss: the load then calls OnRejected.
 	OnLeaseLost func(key string)
 
 	// OnTakeover is called when a lease was taken over from a holder that did not renew it.

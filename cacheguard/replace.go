@@ -11,7 +11,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/write"
-	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/wake"
 )
 
@@ -253,9 +252,7 @@ func (r *replacing) awaitEnd(ctx context.Context, waiter *wake.Waiter, got proto
 
 // lead loads under the lease, which is renewed meanwhile.
 func (r *replacing) lead(ctx context.Context, got protocol.Acquired) protocol.Filling {
-	renewal := &lease.Renewal{Lease: leading{r.rebuild}, TTL: r.guard.cfg.LeaseTTL}
-	r.guard.keeper.Keep(renewal)
-	defer r.guard.keeper.Drop(renewal)
+	defer r.keep()()
 	f := r.loadFor(ctx, got.Generation)
 	f.Generation = got.Generation
 	return f

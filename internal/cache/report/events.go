@@ -12,7 +12,8 @@ type What string
 // The events.
 const (
 	Takeover     What = "lease taken over from an instance that did not renew it"
-	LeaseLost    What = "lease lost by a load that still runs"
+	LeaseLost    What = "lease lost by a load that still runs: not renewed in time, or the key was invalidated meanwhile"
+	Overtaken    What = "key was invalidated meanwhile, its load still runs"
 	Rejected     What = "load may not store its value" // not logged
 	Damaged      What = "entry cannot be decoded, it is loaded anew"
 	Unstorable   What = "value cannot be stored"
@@ -58,7 +59,7 @@ func (j *Journal) Tell(ctx context.Context, what What, key string, err error, at
 		return
 	case Uncompressed, Panicked:
 		level = slog.LevelError
-	case Dropped:
+	case Overtaken, Dropped:
 		level = slog.LevelInfo
 	}
 	if what == Dropped || what == Forgotten { // which must hold up neither the subscription nor a Get

@@ -231,7 +231,7 @@ func TestEachEventIsCountedAndLoggedAsLoudAsItIs(t *testing.T) {
 	j.Open(Config{Logger: logger, Pending: func() int { return 0 }, Background: func(f func()) bool { f(); return true }})
 	defer j.Close()
 	for what, want := range map[What]string{
-		Takeover: "WARN", LeaseLost: "WARN", Rejected: "", Damaged: "WARN", Unstorable: "WARN", Uncompressed: "ERROR", Altered: "WARN", AlteredAgain: "",
+		Takeover: "WARN", LeaseLost: "WARN", Overtaken: "INFO", Rejected: "", Damaged: "WARN", Unstorable: "WARN", Uncompressed: "ERROR", Altered: "WARN", AlteredAgain: "",
 		Unrefreshed: "WARN", Outdated: "WARN", Panicked: "ERROR", Slow: "WARN", StillRuns: "WARN", Stepped: "WARN", Dropped: "INFO", Forgotten: "WARN",
 	} {
 		j.Tell(t.Context(), what, string(what[:1]), errors.New("why"), "attr", 7)
