@@ -55,6 +55,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 	if err != nil {
 		return protocol.Acquired{}, err
 	}
+	g.journal.RedisDid("acquire")
 	got, err := protocol.ParseAcquired(cmd)
 	if r.waited && err == nil {
 		g.storedMeanwhile.Found(got.Status == protocol.HasValue)

@@ -100,6 +100,8 @@ func (r *rebuild) rememberFailure(out loaded) {
 	_, err := r.guard.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: r.guard.keys.Fail(r.load.valueKey, r.token, out.text), Rank: send.EndsWork})
 	if err != nil {
 		_ = r.guard.redisError("fail", r.load.key, err)
+	} else {
+		r.guard.journal.RedisDid("fail")
 	}
 }
 
@@ -126,6 +128,7 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
 		return began, r.guard.redisError("fill", r.load.key, err)
 	}
+	r.guard.journal.RedisDid("fill")
 	switch status, _ := cmd.Text(); status {
 	case protocol.Refused:
 		r.guard.tell(ctx, report.Rejected, r.load.key, nil)

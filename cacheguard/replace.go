@@ -148,9 +148,18 @@ func (g *Guard) replaceable(ctx context.Context, key string, others int) (of rec
 	return of, nil
 }
 
-// unreplaced counts a key that is to be replaced, and is removed.
+// unreplaced counts a key that is to be replaced, and is removed. What is so by design is no trouble: one line for a Cache and a reason will do.
 func (g *Guard) unreplaced(ctx context.Context, key string, why error) {
-	g.tell(context.WithoutCancel(ctx), report.Unreplaced, key, why)
+	what := report.Unreplaced
+	for _, design := range [...]error{errTooMany, errOfTransaction, errNotKept, errOvertaken, errOfOthers, errBypassed} {
+		if errors.Is(why, design) {
+			what = report.RemovedAgain
+			if _, told := g.kinds.of(key).removed.LoadOrStore(design, true); !told {
+				what = report.Removed
+			}
+		}
+	}
+	g.tell(context.WithoutCancel(ctx), what, key, why)
 }
 
 // replacing loads what is put in the place of an old value, through the lease, while that is served.

@@ -22,6 +22,8 @@ const (
 	AlteredAgain What = "the same, which is no news" // not logged
 	Unrefreshed  What = "background load failed"     // no caller sees the error
 	Unreplaced   What = "key was removed, it could not be replaced"
+	Removed      What = "key was removed, it is not replaced by design: this is logged once for a Cache, and counted"
+	RemovedAgain What = "key was removed by design, which is no news" // not logged
 	Outdated     What = "cached value is not that of the source, a write did not invalidate it"
 	Panicked     What = "loader panicked"
 	Slow         What = "slow load"
@@ -55,11 +57,11 @@ func (j *Journal) Tell(ctx context.Context, what What, key string, err error, at
 	}
 	log := func() { e.Log(ctx, j.cfg.Logger, level, string(what), key, attrs...) }
 	switch what {
-	case Rejected, AlteredAgain:
+	case Rejected, AlteredAgain, RemovedAgain:
 		return
 	case Uncompressed, Panicked:
 		level = slog.LevelError
-	case Overtaken, Dropped:
+	case Overtaken, Removed, Dropped:
 		level = slog.LevelInfo
 	}
 	if what == Dropped || what == Forgotten { // which must hold up neither the subscription nor a Get

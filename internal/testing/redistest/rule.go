@@ -63,7 +63,9 @@ const (
 func ReplyError(message string) Fault { return Fault("-" + message) }
 
 // onReply reports whether the fault is in the reply, so that the command runs.
-func (f Fault) onReply() bool { return f == DropReply || f == SwallowReply || f == LoseReply || f == HoldReply }
+func (f Fault) onReply() bool {
+	return f == DropReply || f == SwallowReply || f == LoseReply || f == HoldReply
+}
 
 // Rule is a fault for the commands it matches.
 type Rule struct {
