@@ -61,7 +61,9 @@ func TestEachOperationThatWasRefusedHasALineWhenThatIsOver(t *testing.T) {
 	for _, match := range []redistest.Match{
 		func(args []string) bool { return scriptOf("fill")(args) || scriptOf("fail")(args) },
 		redistest.Command("mget"),
-		func(args []string) bool { return args[0] != "mget" && args[0] != "get" && strings.HasPrefix(args[0], "eval") },
+		func(args []string) bool {
+			return args[0] != "mget" && args[0] != "get" && strings.HasPrefix(args[0], "eval")
+		},
 	} {
 		rule, before := proxy.On(match, redistest.ReplyError("OOM command not allowed")), len(lines(log(), "redis failed"))
 		await("it is logged", func() bool { return len(lines(log(), "redis failed")) > before && rule.Count() > 50 })
@@ -103,7 +105,7 @@ func TestAUserWhoMayNotPublishHasLostTheSubscription(t *testing.T) {
 	await("redis refuses no more")
 }
 
-// A Locker is used for the first time, and the subscription is made anew for it.
+// A Locker is used for the first time, and there is another subscription, with its channel.
 func TestALocalTierThatIsDroppedForANewChannelIsNoNews(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

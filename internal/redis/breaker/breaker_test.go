@@ -228,7 +228,7 @@ func TestErrorsThatSayThatRedisCannotServe(t *testing.T) {
 	}
 }
 
-// Who reads that Redis is not asked wants to know why.
+// That Redis is not asked says nothing about the cause.
 func TestAnOpenBreakerNamesWhatRedisFailedWithLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, probes := start(t, nil)
