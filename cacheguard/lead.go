@@ -86,8 +86,8 @@ func (l *leading) Kept(sent time.Time, _ int) { l.since.Store(&sent) }
 
 // Lost tells why: as long as nobody could take the lease over, only a write has removed it.
 func (l *leading) Lost(int) {
-	what := report.LeaseLost
-	if time.Since(*l.since.Load()) < l.guard.cfg.LeaseTTL {
+	what, since := report.LeaseLost, *l.since.Load()
+	if max(time.Since(since), time.Since(since.Round(0))) < l.guard.cfg.LeaseTTL { // by the wall clock, too: a machine may be suspended
 		what = report.Overtaken
 	}
 	l.guard.tell(context.Background(), what, l.load.key, nil)
