@@ -144,7 +144,7 @@
         if (c.lately.damaged > 0) all.push(['warn', name + ': entries could not be decoded, ' + c.lately.damaged + ' lately. Do two types, Codecs or versions share the keys, or calls with a Cache and without? See the log.']);
         if (c.lately.unstorable > 0) all.push(['warn', name + ': values could not be stored, ' + c.lately.unstorable + ' lately. Is Redis full, or are they too large?']);
         if (c.lately.outdated > 0) all.push(['warn', name + ': values were not those of the source, ' + c.lately.outdated + ' lately: some writes do not invalidate. The log has a key.']);
-        if (c.lately.takeovers > 0) all.push(['warn', name + ': loads were taken over from instances that died or stood still, ' + c.lately.takeovers + ' lately.']);
+        if (c.lately.takeovers > 0) all.push(['warn', name + ': loads were taken over from instances that died, stood still or could not renew, ' + c.lately.takeovers + ' lately.']);
       }
     }
     for (const l of data.lockers) {

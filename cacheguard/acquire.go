@@ -50,10 +50,12 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 		r.prepareLoad(ctx)
 	}
 	asked := g.cfg.clock.Now()
+	r.acquired = time.Now()
 	cmd, err := g.link.Do(ctx, valueKey, &send.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate, Waiters: r.waiters})
 	if err != nil {
 		return protocol.Acquired{}, err
 	}
+	g.journal.RedisDid("acquire")
 	got, err := protocol.ParseAcquired(cmd)
 	if r.waited && err == nil {
 		g.storedMeanwhile.Found(got.Status == protocol.HasValue)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/wake"
 )
 
@@ -29,7 +28,7 @@ func (r *rebuild) await(
 		}
 		return answer{}, false
 	case <-r.breaker.Opened():
-		return r.unreachable(ctx, breaker.ErrOpen), true // the message would not come either
+		return r.unreachable(ctx, r.breaker.Refusal()), true // the message would not come either
 	case <-ctx.Done():
 		return abandoned(ctx), true
 	}

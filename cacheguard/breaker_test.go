@@ -138,7 +138,7 @@ func TestWritesFailAtOnceWhileTheBreakerIsOpenAndInvalidationsArePending(t *test
 		"Intent.Done": func() error { return ended.Done(ctx) },
 	} {
 		err := write()
-		if failed, is := errors.AsType[*RedisError](err); !is || !errors.Is(failed, breaker.ErrOpen) {
+		if failed, is := errors.AsType[*RedisError](err); !is || !errors.Is(failed, breaker.ErrOpen) || !strings.Contains(err.Error(), breaker.ErrOpen.Error()+": ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -89,6 +89,9 @@ func (q *query[V]) decide(r *wanted[V], redisErr error) decision[V] {
 		}
 	case doServe, doRebuild, doLoadApart:
 	}
+	if got.state != unreachable {
+		g.journal.RedisDid("get")
+	}
 	if r.past.Must(got.state != unreachable, got.entry.Stamp) {
 		d = decision[V]{action: doLoadApart}
 	}

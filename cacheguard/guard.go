@@ -76,8 +76,7 @@ type Guard struct {
 	listener     atomic.Pointer[wake.Listener] // of a Guard that has Caches which replace
 	replaced     atomic.Uint64                 // values, ever
 	reloads      reloads
-	hedged       atomic.Uint64 // loads beside Redis, ever,
-	hedgesWon    atomic.Uint64 // and calls that one answered
+	hedgesWon    atomic.Uint64 // calls that a load beside Redis answered, ever
 	written      atomic.Uint64 // bytes of entries that loads stored, ever
 	filling      filling
 	dropping     atomic.Bool // a value that is too large to be read is being removed

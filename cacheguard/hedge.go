@@ -146,7 +146,7 @@ func (q query[V]) hedgeOnce(ctx context.Context, keys []string, s limit.Slot, al
 		}
 		taken := s
 		b, s = q.batchThatTakes(ctx, func(context.Context) (limit.Slot, error) {
-			g.hedged.Add(1)
+			g.journal.LoadsBeside()
 			return taken, nil
 		}, keys), limit.Slot{}
 	}
@@ -195,7 +195,7 @@ func (g *Guard) runHedge(ctx context.Context, j *load, s limit.Slot, publish fun
 	}
 	answered := part.Answered()
 	if j.batch == nil { // else that is the load
-		g.hedged.Add(1)
+		g.journal.LoadsBeside()
 	}
 	a := g.loadIn(ctx, j, s, Loaded)
 	switch {

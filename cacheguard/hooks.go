@@ -52,7 +52,8 @@ type Hooks struct {
 	// call names none, or another version of the program may have stored it a moment ago.
 	OnDamaged func(key string, err error)
 
-	// OnLeaseLost is called when a load that is still running no longer holds its lease.
+	// OnLeaseLost is called when a load that is still running no longer holds its lease, as it was not renewed in time. That an invalidation
+	// ended the lease is no loss: the load then calls OnRejected.
 	OnLeaseLost func(key string)
 
 	// OnTakeover is called when a lease was taken over from a holder that did not renew it.

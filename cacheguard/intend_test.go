@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -230,7 +231,7 @@ func TestAFillFindsAnIntentThatHasExpired(t *testing.T) {
 				expect.Equal(t, "value", mustGet(t, f.guards[1], "k", tagged("new", "shoes")), "new")
 			case "renew":
 				g.keeper.RenewAll()
-				redistest.Await(t, "the lease is lost", func() bool { return f.events.lost.Load() == 1 })
+				redistest.Await(t, "the lease is lost", func() bool { return g.journal.Times(report.Overtaken) == 1 })
 			case "make":
 				expect.Equal(t, "value", mustGet(t, g, "other", tagged("new", "shoes")), "new")
 				expect.Equal(t, "of the tag", mustGet(t, g, "tagged", tagged("new", "shoes")), "new")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
@@ -32,9 +33,7 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if !got.Unfit {
 		r.load.forgetOld()
 	}
-	renewal := &lease.Renewal{Lease: leading{r}, TTL: r.guard.cfg.LeaseTTL}
-	r.guard.keeper.Keep(renewal)
-	defer r.guard.keeper.Drop(renewal)
+	defer r.keep()()
 	if r.slot.IsNone() {
 		if a, ok := r.takeSlot(ctx); !ok {
 			r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
@@ -66,13 +65,32 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	return a
 }
 
-// leading is a rebuild as its keeper sees it.
-type leading struct{ *rebuild }
+// keep renews the lease until drop is called.
+func (r *rebuild) keep() (drop func()) {
+	l := &leading{rebuild: r}
+	l.since.Store(&r.acquired)
+	renewal := &lease.Renewal{Lease: l, TTL: r.guard.cfg.LeaseTTL}
+	r.guard.keeper.Keep(renewal)
+	return func() { r.guard.keeper.Drop(renewal) }
+}
 
-func (r leading) Due() script.Call    { return r.guard.keys.Renew(r.load.valueKey, r.token) }
-func (r leading) Kept(time.Time, int) {}
-func (r leading) Lost(int) {
-	r.guard.tell(context.Background(), report.LeaseLost, r.load.key, nil)
+// leading is a rebuild as its keeper sees it.
+type leading struct {
+	*rebuild
+
+	since atomic.Pointer[time.Time] // before the lease was last acquired or renewed
+}
+
+func (l *leading) Due() script.Call           { return l.guard.keys.Renew(l.load.valueKey, l.token) }
+func (l *leading) Kept(sent time.Time, _ int) { l.since.Store(&sent) }
+
+// Lost tells why: as long as nobody could take the lease over, only a write has removed it.
+func (l *leading) Lost(int) {
+	what, since := report.LeaseLost, *l.since.Load()
+	if max(time.Since(since), time.Since(since.Round(0))) < l.guard.cfg.LeaseTTL { // by the wall clock, too: a machine may be suspended
+		what = report.Overtaken
+	}
+	l.guard.tell(context.Background(), what, l.load.key, nil)
 }
 
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.
@@ -82,6 +100,8 @@ func (r *rebuild) rememberFailure(out loaded) {
 	_, err := r.guard.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: r.guard.keys.Fail(r.load.valueKey, r.token, out.text), Rank: send.EndsWork})
 	if err != nil {
 		_ = r.guard.redisError("fail", r.load.key, err)
+	} else {
+		r.guard.journal.RedisDid("fail")
 	}
 }
 
@@ -108,6 +128,7 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
 		return began, r.guard.redisError("fill", r.load.key, err)
 	}
+	r.guard.journal.RedisDid("fill")
 	switch status, _ := cmd.Text(); status {
 	case protocol.Refused:
 		r.guard.tell(ctx, report.Rejected, r.load.key, nil)

@@ -268,9 +268,9 @@ func (l *loaders) protect(ctx context.Context, key string, load func() error, fi
 			stack := debug.Stack()
 			err = &PanicError{Key: key, Value: panicked, Stack: stack}
 			if !answers(err) {
-				err = &PanicError{Key: key, Value: fmt.Sprint(panicked), Stack: stack}
+				err = &PanicError{Key: key, Value: said(panicked), Stack: stack}
 			}
-			l.journal.Tell(ctx, report.Panicked, key, nil, "stack", string(stack))
+			l.journal.Tell(ctx, report.Panicked, key, nil, "panic", said(panicked), "stack", string(stack))
 		}
 		finish(err)
 	}()
@@ -278,6 +278,16 @@ func (l *loaders) protect(ctx context.Context, key string, load func() error, fi
 		_, _ = failed(err), err.Error() // where a panic of the loader's own error type is one of the loader
 	}
 	returned = true
+}
+
+// said is the text of what a loader panicked with, which may panic, too.
+func said(panicked any) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprintf("%T", panicked)
+		}
+	}()
+	return fmt.Sprint(panicked)
 }
 
 // answers reports whether the error can be asked: one that wraps a typed nil may panic.

@@ -45,8 +45,13 @@ func (p parts) PartOf(key string) int { return p.guard.partOf(key) }
 func (p parts) AskEcho(part int, echo func(key string) *script.Call) {
 	key := p.guard.breakers.Key(part)
 	_, err := p.guard.link.Do(context.Background(), key, &send.Call{Script: echo(key), Rank: send.Ordinary})
-	if _, refused := script.Answer(err); refused {
-		_ = p.guard.redisError("echo", "", err) // it is told; else, what comes back is the answer
+	_, refused := script.Answer(err)
+	switch journal := &p.guard.journal; {
+	case refused: // else, what comes back is the answer
+		journal.Subscribed(false, p.guard.redisError("echo", "", err))
+	case err == nil && p.guard.inbox.Live():
+		journal.RedisDid("echo")
+		journal.Subscribed(true, nil)
 	}
 }
 
@@ -73,6 +78,8 @@ func (g *Guard) say(part int, message string) (refused bool) {
 	})
 	if _, refused = script.Answer(err); refused {
 		_ = g.redisError("notice", "", err) // it is told
+	} else if err == nil {
+		g.journal.RedisDid("notice")
 	}
 	return refused
 }

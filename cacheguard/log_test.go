@@ -42,7 +42,7 @@ func TestOfLoadersThatPanicOneIsLoggedEveryTenSeconds(t *testing.T) {
 	for _, key := range []string{"a", "b", "c"} {
 		get(key)
 	}
-	if n := strings.Count(text(), "loader panicked"); n != 1 || !strings.Contains(text(), "key=a") {
+	if n := strings.Count(text(), "loader panicked"); n != 1 || !strings.Contains(text(), "key=a") || !strings.Contains(text(), "panic=oops") {
 		t.Errorf("%d are logged:\n%s", n, text())
 	}
 }

@@ -60,6 +60,7 @@ type kind struct {
 	fidelity  fidelity.Sampler
 	cost      guess.Cost                          // of loads
 	lately    atomic.Pointer[lately.Keys[recent]] // that are to be replaced; nil: none
+	removed   sync.Map                            // why keys were removed and not replaced by design, as was logged
 	sources   sync.Map                            // the *kinds that its values are known to be made of
 }
 

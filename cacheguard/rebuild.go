@@ -23,6 +23,7 @@ type rebuild struct {
 	load        *load
 	breaker     *breaker.Breaker
 	token       string
+	acquired    time.Time    // before the lease was asked for
 	unfit       []byte       // what the cache has for the key but nobody can use; nil if nothing
 	aged        bool         // it is unfit because it seems too old
 	publish     func(answer) // gives the answer to the callers that it is good for

@@ -32,7 +32,7 @@ func (g *Guard) listen() bool {
 	if goredis.IsRing(g.rdb) || g.cfg.Disabled || g.life.Ending.Err() != nil {
 		return false
 	}
-	l := &wake.Listener{Missed: func() {}, Heard: func(payload string) {
+	l := &wake.Listener{Missed: func(bool) {}, Heard: func(payload string) {
 		switch n, ok := tier.ParseNotice(payload); {
 		case !ok || n.Stays || g.notices.Own(n.Source):
 		case n.Many:

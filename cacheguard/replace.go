@@ -11,7 +11,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/write"
-	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/wake"
 )
 
@@ -149,9 +148,18 @@ func (g *Guard) replaceable(ctx context.Context, key string, others int) (of rec
 	return of, nil
 }
 
-// unreplaced counts a key that is to be replaced, and is removed.
+// unreplaced counts a key that is to be replaced, and is removed. What is so by design is no trouble: one line for a Cache and a reason will do.
 func (g *Guard) unreplaced(ctx context.Context, key string, why error) {
-	g.tell(context.WithoutCancel(ctx), report.Unreplaced, key, why)
+	what := report.Unreplaced
+	for _, design := range [...]error{errTooMany, errOfTransaction, errNotKept, errOvertaken, errOfOthers, errBypassed} {
+		if errors.Is(why, design) {
+			what = report.RemovedAgain
+			if _, told := g.kinds.of(key).removed.LoadOrStore(design, true); !told {
+				what = report.Removed
+			}
+		}
+	}
+	g.tell(context.WithoutCancel(ctx), what, key, why)
 }
 
 // replacing loads what is put in the place of an old value, through the lease, while that is served.
@@ -253,9 +261,7 @@ func (r *replacing) awaitEnd(ctx context.Context, waiter *wake.Waiter, got proto
 
 // lead loads under the lease, which is renewed meanwhile.
 func (r *replacing) lead(ctx context.Context, got protocol.Acquired) protocol.Filling {
-	renewal := &lease.Renewal{Lease: leading{r.rebuild}, TTL: r.guard.cfg.LeaseTTL}
-	r.guard.keeper.Keep(renewal)
-	defer r.guard.keeper.Drop(renewal)
+	defer r.keep()()
 	f := r.loadFor(ctx, got.Generation)
 	f.Generation = got.Generation
 	return f

@@ -53,7 +53,7 @@ func (g *Guard) onSlow(slow bool) {
 		calls = "load first"
 	}
 	g.journal.Slow(g.slowParts.Add(parts), report.Slowness{
-		Redis: median, Loads: g.loaders.cost.Average(), Hedged: g.hedged.Load(), Calls: calls,
+		Redis: median, Loads: g.loaders.cost.Average(), Calls: calls,
 	})
 }
 

@@ -25,6 +25,8 @@ type aCause struct {
 	load func() (string, error)                   // but for the first time
 	does func(t *testing.T, u *unreplacing) error // makes it so, and invalidates
 	says string                                   // the log
+
+	design bool // it is no trouble
 }
 
 func (u *unreplacing) invalidates(t *testing.T) error { return u.Invalidate(t.Context(), 1) }
@@ -46,11 +48,11 @@ var causes = map[string]aCause{
 		u.slow(t)
 		return u.updates(t.Context(), nil)
 	}},
-	"Bypass": {says: "bypass", does: func(t *testing.T, u *unreplacing) error {
+	"Bypass": {design: true, says: "bypass", does: func(t *testing.T, u *unreplacing) error {
 		u.guard.Bypass(true)
 		return u.invalidates(t)
 	}},
-	"a transaction": {says: errOfTransaction.Error(), does: func(t *testing.T, u *unreplacing) error {
+	"a transaction": {design: true, says: errOfTransaction.Error(), does: func(t *testing.T, u *unreplacing) error {
 		in := mustIntend(t, u.guard, Changes{Keys: []string{"another"}})
 		defer mustDone(t, in)
 		return u.Invalidate(in.Context(t.Context()), 1)
@@ -88,10 +90,10 @@ var causes = map[string]aCause{
 	"a load that fails after an Update": {says: errBroken.Error(), load: func() (string, error) { return "", errBroken }, does: func(t *testing.T, u *unreplacing) error {
 		return u.updates(t.Context(), nil)
 	}},
-	"a value that is gone": {says: errNotKept.Error(), cfg: func(cfg *Config) { cfg.NegativeTTL = off }, load: func() (string, error) { return "", ErrNotFound }, does: func(t *testing.T, u *unreplacing) error {
+	"a value that is gone": {design: true, says: errNotKept.Error(), cfg: func(cfg *Config) { cfg.NegativeTTL = off }, load: func() (string, error) { return "", ErrNotFound }, does: func(t *testing.T, u *unreplacing) error {
 		return u.invalidates(t)
 	}},
-	"another write": {says: errOvertaken.Error(), does: func(t *testing.T, u *unreplacing) error {
+	"another write": {design: true, says: errOvertaken.Error(), does: func(t *testing.T, u *unreplacing) error {
 		held := u.proxy.On(scriptOf("replace"), redistest.Hold).Times(1)
 		done := make(chan error, 1)
 		go func() { done <- u.Invalidate(context.Background(), 1) }() // owner: the test; ends with the request; joined by receiving
@@ -101,7 +103,7 @@ var causes = map[string]aCause{
 		held.Release()
 		return <-done
 	}},
-	"an UpdateMany in a transaction": {says: errOfTransaction.Error(), does: func(t *testing.T, u *unreplacing) error {
+	"an UpdateMany in a transaction": {design: true, says: errOfTransaction.Error(), does: func(t *testing.T, u *unreplacing) error {
 		in := mustIntend(t, u.guard, Changes{Keys: []string{"another"}})
 		defer mustDone(t, in)
 		return u.guard.UpdateMany(in.Context(t.Context()), []string{u.Key(1), "more"}, func(context.Context) error { return nil })
@@ -151,11 +153,34 @@ func TestWhatIsRemovedInsteadOfReplacedIsCountedAndLogged(t *testing.T) {
 			}
 			expect.Equal(t, "the write", cause.does(t, &unreplacing{f, c, proxy}), nil)
 			removed(t, c, f)
-			if line := strings.Join(lines(log(), "could not be replaced"), ""); !strings.Contains(line, cause.says) {
-				t.Errorf("%q is not the reason: %s", cause.says, log())
+			level := "level=WARN"
+			if cause.design {
+				level = "level=INFO"
+			}
+			if line := strings.Join(lines(log(), "key was removed"), ""); !strings.Contains(line, cause.says) || !strings.Contains(line, level) {
+				t.Errorf("%q is not the reason at %s: %s", cause.says, level, log())
 			}
 		})
 	}
+}
+
+// A service in which that happens with each write is healthy.
+func TestWhatIsRemovedByDesignIsLoggedOnceForACacheAndAReasonAndCountedAlways(t *testing.T) {
+	t.Parallel()
+	cfg, log := logged()
+	f := newFleet(t, standalone(t), 1, cfg)
+	load := func(context.Context, int) (string, error) { return "v", nil }
+	c := newCaches(t, f, CacheConfig[int, string]{Name: "product", Replace: time.Hour, Load: load})[0]
+	view := newCaches(t, f, CacheConfig[int, string]{Name: "view", Replace: time.Hour, Load: load})[0]
+	for range 3 {
+		f.wantOf(c, 1, "v", nil)
+		f.wantOf(view, 1, "v", nil)
+		f.stored()
+		expect.Equal(t, "invalidation", f.guards[0].Invalidate(t.Context(), c.Key(1), view.Key(1)), nil)
+	}
+	expect.Equal(t, "not replaced", f.guards[0].Stats().NotReplaced, uint64(3))
+	expect.Equal(t, "lines", len(lines(log(), "key was removed")), 1)
+	expect.Equal(t, "warnings", len(lines(log(), "level=WARN")), 0)
 }
 
 // Where nothing is in the way, nothing is counted: a key that nobody asks for, an Update that was not made, a write of several keys.

@@ -42,7 +42,7 @@
 //	cacheguard_stale_age_seconds{cache}               how long past their TTL values were served
 //	cacheguard_damaged_entries_total{cache}           entries that could not be read
 //	cacheguard_leases_lost_total{cache}               loads that lost their lease
-//	cacheguard_takeovers_total{cache}                 leases taken over from an instance that had died or hung
+//	cacheguard_takeovers_total{cache}                 leases taken over from an instance that did not renew them
 //	cacheguard_redis_errors_total{cache,op}           operations that failed
 //	cacheguard_breakers_open{cache}                   circuit breakers that are open; more than one on a cluster
 //	cacheguard_slow_parts{cache}                      parts of the keyspace in which Redis takes longer than the loads

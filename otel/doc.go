@@ -47,7 +47,7 @@
 //	cacheguard.stale.age              {cacheguard.cache}  how long past their TTL values were served
 //	cacheguard.entry.damaged          {cacheguard.cache}  entries that could not be read
 //	cacheguard.lease.lost             {cacheguard.cache}  loads that lost their lease
-//	cacheguard.lease.takeovers        {cacheguard.cache}  leases taken over from an instance that had died or hung
+//	cacheguard.lease.takeovers        {cacheguard.cache}  leases taken over from an instance that did not renew them
 //	cacheguard.redis.errors           {cacheguard.cache, cacheguard.operation}  operations that failed
 //	cacheguard.breaker.open           {cacheguard.cache}  circuit breakers that are open
 //	cacheguard.invalidation.pending   {cacheguard.cache}  keys whose invalidation is still to be sent (Watch)

@@ -143,7 +143,7 @@ func (c *pagedCache) findings() (all []finding) {
 		{c.Lately.Damaged, "entries could not be decoded"},
 		{c.Lately.Unstorable, "values could not be stored"},
 		{c.Lately.Outdated, "values were not those of the source, some writes do not invalidate,"},
-		{c.Lately.Takeovers, "loads were taken over from instances that died or stood still"},
+		{c.Lately.Takeovers, "loads were taken over from instances that died, stood still or could not renew"},
 	} {
 		if of.n > 0 {
 			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("%s%s lately: %d", c.label(), of.what, of.n)})

@@ -66,7 +66,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"warning shop-1: product: entries could not be decoded lately: 1",
 		"warning shop-1: product: values could not be stored lately: 2",
 		"warning shop-1: product: values were not those of the source, some writes do not invalidate, lately: 4",
-		"warning shop-1: product: loads were taken over from instances that died or stood still lately: 3",
+		"warning shop-1: product: loads were taken over from instances that died, stood still or could not renew lately: 3",
 		`warning shop-1: it has held the lock "import" for 31s`,
 		"failed shop-1: feed log: changes wait to be invalidated: no rights",
 		"warning shop-1: feed log: the database keeps 1024.0MiB of its log for it",

@@ -102,6 +102,7 @@ func (f *Fleet) ask(ctx context.Context) *permit {
 	lease, err := f.Permits.TryLock(ctx, FleetName)
 	switch {
 	case err == nil:
+		f.Journal.RedisDid("permit")
 		return f.keep(lease)
 	case isUnanswered(ctx, err) && !errors.Is(err, lifecycle.ErrLeaseLost):
 		f.pass(err)
@@ -172,6 +173,7 @@ func (f *Fleet) request(c *crowd, ask func(context.Context, string) (*locker.Lea
 	}
 	switch {
 	case err == nil:
+		f.Journal.RedisDid("permit")
 		f.put(f.keep(lease))
 	case isUnanswered(c.ctx, err):
 		f.pass(err)

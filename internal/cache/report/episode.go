@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -34,7 +33,7 @@ type episode struct {
 // cost is what a trouble costs: how much a count has grown since it began.
 type cost struct {
 	name   string
-	count  *atomic.Int64
+	count  func() int64
 	before int64
 }
 
@@ -58,7 +57,7 @@ func (e *episode) begin(args ...any) {
 	now := time.Now()
 	e.since, e.args = now, args
 	for i := range e.costs {
-		e.costs[i].before = e.costs[i].count.Load()
+		e.costs[i].before = e.costs[i].count()
 	}
 	wait := e.delay
 	if quiet := now.Sub(e.last); quiet < logEvery {
@@ -111,7 +110,7 @@ func (e *episode) end(args ...any) {
 	if e.logged {
 		attrs := []any{"lasted", text(time.Since(e.since))}
 		for _, c := range e.costs {
-			attrs = append(attrs, c.name, c.count.Load()-c.before)
+			attrs = append(attrs, c.name, c.count()-c.before)
 		}
 		e.logger.Log(context.Background(), slog.LevelInfo, "cacheguard: "+e.over, append(attrs, args...)...)
 	} else {

@@ -12,7 +12,8 @@ type What string
 // The events.
 const (
 	Takeover     What = "lease taken over from an instance that did not renew it"
-	LeaseLost    What = "lease lost by a load that still runs"
+	LeaseLost    What = "lease lost by a load that still runs: not renewed in time, or the key was invalidated meanwhile"
+	Overtaken    What = "key was invalidated meanwhile, its load still runs"
 	Rejected     What = "load may not store its value" // not logged
 	Damaged      What = "entry cannot be decoded, it is loaded anew"
 	Unread       What = "entry cannot be decoded, it stays for now and each call loads"
@@ -23,6 +24,8 @@ const (
 	AlteredAgain What = "the same, which is no news" // not logged
 	Unrefreshed  What = "background load failed"     // no caller sees the error
 	Unreplaced   What = "key was removed, it could not be replaced"
+	Removed      What = "key was removed, it is not replaced by design: this is logged once for a Cache, and counted"
+	RemovedAgain What = "key was removed by design, which is no news" // not logged
 	Outdated     What = "cached value is not that of the source, a write did not invalidate it"
 	Panicked     What = "loader panicked"
 	Slow         What = "slow load"
@@ -64,11 +67,11 @@ func (j *Journal) TellBy(ctx context.Context, by *Throttle, what What, key strin
 	}
 	log := func() { by.Log(ctx, j.cfg.Logger, level, string(what), key, attrs...) }
 	switch what {
-	case Rejected, AlteredAgain:
+	case Rejected, AlteredAgain, RemovedAgain:
 		return
 	case Uncompressed, Panicked:
 		level = slog.LevelError
-	case Dropped:
+	case Overtaken, Removed, Dropped:
 		level = slog.LevelInfo
 	}
 	if what == Dropped || what == Forgotten { // which must hold up neither the subscription nor a Get

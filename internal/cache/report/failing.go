@@ -39,7 +39,7 @@ type Failing struct {
 // Failing is what is known of the loads of a kind; empty: of keys without a Cache.
 func (j *Journal) Failing(kind string) *Failing {
 	f := &Failing{}
-	f.episode = episode{logger: j.cfg.Logger, begun: "loads fail", over: "few loads fail, or none", costs: []cost{{name: "loads", count: &f.loads}, {name: "failed", count: &f.failed}}}
+	f.episode = episode{logger: j.cfg.Logger, begun: "loads fail", over: "few loads fail, or none", costs: []cost{{name: "loads", count: f.loads.Load}, {name: "failed", count: f.failed.Load}}}
 	if kind != "" {
 		f.of = []any{slog.String("kind", kind)}
 	}

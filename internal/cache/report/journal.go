@@ -44,6 +44,7 @@ type Journal struct {
 	outage, deaf, bypass episode
 	late                 episode
 	pending, mute        backlog
+	refusals             refusals
 
 	events  sync.Map // of What to *happened
 	failing Throttle
@@ -53,7 +54,7 @@ type Journal struct {
 	without atomic.Int64 // loads without the cache, ever
 	hedged  atomic.Int64 // loads beside Redis, ever
 
-	refused atomic.Pointer[refusal]   // the last one
+	refusal atomic.Pointer[refusal]   // the last one
 	until   atomic.Pointer[time.Time] // the end of the last bypass; zero or nil: this instance's, until it is turned on again
 }
 
@@ -66,7 +67,7 @@ type refusal struct {
 // Open opens the zero Journal.
 func (j *Journal) Open(cfg Config) {
 	j.cfg = cfg
-	j.pending.what, j.pending.count, j.mute.what, j.mute.count = "keys", cfg.Pending, "messages", cfg.Untold
+	j.refusals.logger, j.pending.what, j.pending.count, j.mute.what, j.mute.count = cfg.Logger, "keys", cfg.Pending, "messages", cfg.Untold
 	for _, e := range []struct {
 		*episode
 		begun, over string
@@ -74,15 +75,15 @@ func (j *Journal) Open(cfg Config) {
 		costs       []cost
 	}{
 		{&j.outage, "redis unavailable, each instance loads for itself", "redis available again", 0, []cost{
-			{name: "requests_failed", count: &j.failed}, {name: "loads_without_redis", count: &j.without},
+			{name: "requests_failed", count: j.failed.Load}, {name: "loads_without_redis", count: j.alone},
 		}},
-		{&j.late, "redis is slow", "redis is quick again", 0, []cost{{name: "loads_beside_redis", count: &j.hedged}}},
+		{&j.late, "redis is slow", "redis is quick again", 0, []cost{{name: "loads_beside_redis", count: j.alone}}},
 		{&j.pending.episode, "invalidations pending, redis could not be told", "pending invalidations sent", 0, nil},
 		{&j.mute.episode, "messages refused, local tiers may keep what was invalidated until Local.TTL", "refused messages sent", 0, nil},
 		{&j.deaf, "cannot subscribe, waiting calls poll", "subscription established", outOfTouch, nil},
-		{&j.bypass, "cache bypassed", "cache used again", 0, []cost{{name: "loads", count: &j.without}}},
-		{&j.MaxLoads.episode, "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor, []cost{{name: "loads_that_waited", count: &j.MaxLoads.queued}}},
-		{&j.FleetLoads.episode, "loads wait for FleetLoads", "no load waits for FleetLoads", saturatedFor, []cost{{name: "loads_that_waited", count: &j.FleetLoads.queued}}},
+		{&j.bypass, "cache bypassed", "cache used again", 0, []cost{{name: "loads", count: j.without.Load}}},
+		{&j.MaxLoads.episode, "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor, []cost{{name: "loads_that_waited", count: j.MaxLoads.queued.Load}}},
+		{&j.FleetLoads.episode, "loads wait for FleetLoads", "no load waits for FleetLoads", saturatedFor, []cost{{name: "loads_that_waited", count: j.FleetLoads.queued.Load}}},
 	} {
 		e.logger, e.episode.begun, e.episode.over, e.episode.delay, e.episode.costs = cfg.Logger, e.begun, e.over, e.delay, e.costs
 	}
@@ -101,13 +102,11 @@ func (j *Journal) Breaker(open bool) {
 // Slowness is what goes on when Redis becomes slow, or is so no more.
 type Slowness struct {
 	Redis, Loads time.Duration // what they take; Loads 0: nobody knows
-	Hedged       uint64        // loads beside Redis, ever
 	Calls        string        // what they do
 }
 
 // Slow notes that another part of the keyspace is slow, or one is no more: so many are.
 func (j *Journal) Slow(parts int64, s Slowness) {
-	j.hedged.Store(int64(s.Hedged))
 	if parts == 0 {
 		j.late.end()
 		return
@@ -126,16 +125,38 @@ func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
 		return false
 	}
 	if answer, answered := script.Answer(err); answered {
-		j.refused.Store(&refusal{time.Now(), op + ": " + answer})
+		j.refusal.Store(&refusal{time.Now(), op + ": " + answer})
 	}
-	if !j.outage.on() { // which is logged
+	switch {
+	case j.outage.on(): // which is logged
+	case breaker.Unavailable(err):
 		j.failing.Log(context.Background(), j.cfg.Logger, slog.LevelWarn, "redis failed", key, "op", op, "error", err)
+	case key == "":
+		j.refusals.begin(op, "error", err)
+	default:
+		j.refusals.begin(op, "key", key, "error", err)
 	}
 	return true
 }
 
+// RedisDid notes that an operation succeeded, which may have been refused before. A nil Journal does nothing.
+func (j *Journal) RedisDid(op string) {
+	if j != nil {
+		j.refusals.did(op)
+	}
+}
+
 // LoadsWithout notes that a load runs without the cache.
 func (j *Journal) LoadsWithout() { j.without.Add(1) }
+
+// LoadsBeside notes that a load runs beside Redis, which is late.
+func (j *Journal) LoadsBeside() { j.hedged.Add(1) }
+
+// Beside is how many do, or did.
+func (j *Journal) Beside() uint64 { return uint64(j.hedged.Load()) }
+
+// alone is how many loads Redis has saved nobody: a Redis that is frozen is first slow, or unavailable, as chance has it.
+func (j *Journal) alone() int64 { return j.without.Load() + j.hedged.Load() }
 
 // PendingChanged notes that the set of pending invalidations has changed. The key is a new one; empty: there is none. A nil Journal does
 // nothing.
@@ -186,7 +207,7 @@ func (j *Journal) Troubles() observe.Troubles {
 		FleetSaturated: j.FleetLoads.lasting(),
 		Bypassed:       j.bypass.lasting(), Slow: j.late.lasting(), Mute: j.mute.lasting(),
 	}
-	if r := j.refused.Load(); r != nil {
+	if r := j.refusal.Load(); r != nil {
 		t.Refused, t.RefusedAs = r.at, r.text
 	}
 	if until := j.until.Load(); until != nil {
@@ -204,4 +225,5 @@ func (j *Journal) Close() {
 		f.(*Failing).close() //nolint:forcetypeassert // nothing else is stored
 		return true
 	})
+	j.refusals.close()
 }

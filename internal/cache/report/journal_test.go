@@ -230,7 +230,7 @@ func TestEachEventIsCountedAndLoggedAsLoudAsItIs(t *testing.T) {
 	var j Journal
 	j.Open(Config{Logger: logger, Pending: func() int { return 0 }, Background: func(f func()) bool { f(); return true }})
 	defer j.Close()
-	louder := map[What]string{Rejected: "", AlteredAgain: "", Uncompressed: "ERROR", Panicked: "ERROR", Dropped: "INFO"}
+	louder := map[What]string{Rejected: "", AlteredAgain: "", Uncompressed: "ERROR", Panicked: "ERROR", Dropped: "INFO", Overtaken: "INFO", Removed: "INFO", RemovedAgain: ""}
 	for _, what := range allEvents(t) {
 		want, differs := louder[what]
 		if !differs {
@@ -254,7 +254,7 @@ func TestTheEndOfATroubleSaysWhatItCost(t *testing.T) {
 	t.Parallel()
 	logger, text := logged()
 	var count atomic.Int64
-	e := episode{logger: logger, begun: "trouble", over: "all well", costs: []cost{{name: "failed", count: &count}}}
+	e := episode{logger: logger, begun: "trouble", over: "all well", costs: []cost{{name: "failed", count: count.Load}}}
 	count.Add(5) // before
 	e.begin()
 	count.Add(3)
@@ -282,4 +282,61 @@ func TestTheLineOfASlowRedisSaysWhatIsKnown(t *testing.T) {
 			t.Errorf("loads of %v: %s", c.loads, log())
 		}
 	}
+}
+
+var errFull = refusedAs("OOM command not allowed")
+
+type refusedAs string
+
+func (r refusedAs) Error() string { return string(r) }
+func (refusedAs) RedisError()     {}
+
+func TestARefusalHasALineWhenItBeginsAndOneWhenItIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger, text := logged()
+		var j Journal
+		j.Open(Config{Logger: logger})
+		defer j.Close()
+		j.RedisDid("acquire")
+		for range 60 { // of a cluster, one node is full
+			j.RedisFailed("acquire", "price:1", errFull)
+			j.RedisFailed("notice", "", errFull)
+			time.Sleep(time.Second)
+			j.RedisDid("acquire")
+		}
+		expect.Equal(t, "begun", lines(text(), `level=WARN msg="cacheguard: redis failed" key=price:1 error="OOM command not allowed" op=acquire`), 1)
+		expect.Equal(t, "each operation", lines(text(), "redis failed"), 2)
+		expect.Equal(t, "over, while it is refused now and then", lines(text(), "refuses no more"), 0)
+		time.Sleep(logEvery - time.Second)
+		j.RedisDid("get")
+		expect.Equal(t, "over, though another operation succeeded", lines(text(), "refuses no more"), 0)
+		j.RedisDid("acquire")
+		j.RedisDid("acquire")
+		expect.Equal(t, "over", lines(text(), `level=INFO msg="cacheguard: redis refuses no more" lasted=1m9s op=acquire`), 1)
+		expect.Equal(t, "lines", strings.Count(text(), "\n"), 3)
+	})
+}
+
+// A Redis that is frozen is first slow or unavailable, as chance has it.
+func TestWhatATroubleCostDoesNotDependOnWhichCameFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger, text := logged()
+		var j Journal
+		j.Open(Config{Logger: logger, Pending: func() int { return 0 }})
+		defer j.Close()
+		loads := func() {
+			for range 10 {
+				j.LoadsBeside()
+				j.LoadsWithout()
+			}
+		}
+		j.Slow(1, Slowness{})
+		j.Breaker(true)
+		loads()
+		j.Breaker(false)
+		loads()
+		j.Slow(0, Slowness{})
+		expect.Equal(t, "unavailable", lines(text(), "loads_without_redis=20"), 1)
+		expect.Equal(t, "slow", lines(text(), "loads_beside_redis=40"), 1)
+	})
 }

@@ -240,7 +240,7 @@ func (c *Checks) lock(ctx context.Context) error {
 func (c *Checks) invalidation(ctx context.Context) error {
 	key, arrived := acl.Name(), make(chan struct{}, 1)
 	if c.Local {
-		l := &wake.Listener{Missed: func() {}, Heard: func(payload string) {
+		l := &wake.Listener{Missed: func(bool) {}, Heard: func(payload string) {
 			if n, ok := tier.ParseNotice(payload); ok && n.Key == key && len(arrived) == 0 { // it is the only one that sends
 				arrived <- struct{}{}
 			}

@@ -16,8 +16,8 @@ type Local struct {
 	leave    func()       // gives up the echoes
 }
 
-// Open makes a tier that hears notices through the inbox. Dropped is called when it has to drop everything, with how
-// many entries it has.
+// Open makes a tier that hears notices through the inbox. Dropped is called when it has to drop everything because of
+// some trouble, with how many entries it has.
 func Open(limits Limits, inbox *wake.Inbox, n *Notices, parts Parts, dropped func(entries int)) (*Local, error) {
 	l := &Local{inbox: inbox, leave: func() {}}
 	var err error
@@ -32,8 +32,10 @@ func Open(limits Limits, inbox *wake.Inbox, n *Notices, parts Parts, dropped fun
 	t := l.Tier
 	l.listener = &wake.Listener{
 		Heard: func(payload string) { t.Hear(payload, n.Own) },
-		Missed: func() {
-			dropped(t.Len())
+		Missed: func(expected bool) {
+			if !expected {
+				dropped(t.Len())
+			}
 			t.Missed()
 		},
 	}

@@ -163,6 +163,8 @@ func (w *Writes) note(op string, r *request, reason error) {
 	if reason != nil {
 		w.Breakers.Failed(reason)
 		r.err = w.Owner.Failed(op, r.shown(r.target), reason)
+	} else {
+		w.Journal.RedisDid(op)
 	}
 }
 
@@ -185,8 +187,8 @@ func (w *Writes) despiteMove(ctx context.Context, r *request) error {
 // error; if write itself returns one, there are no replies: while the breaker is open, it is breaker.ErrOpen, at once,
 // but for the last attempt of a Guard that is closed, which is always made. Only tasks may call it.
 func (w *Writes) write(ctx context.Context, part int, calls []*script.Call) ([]*script.Reply, error) {
-	if w.Breakers.Breaker(part).IsOpen() && w.Life.Ending.Err() == nil {
-		return nil, breaker.ErrOpen
+	if b := w.Breakers.Breaker(part); b.IsOpen() && w.Life.Ending.Err() == nil {
+		return nil, b.Refusal()
 	}
 	replies := make([]*script.Reply, len(calls))
 	for i, reply := range w.Link.RunApart(context.WithoutCancel(ctx), calls, w.Replicas) {

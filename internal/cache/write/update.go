@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
@@ -75,10 +74,13 @@ func (w *Writes) Update(ctx context.Context, updated []string, v Value, write fu
 		return u.called, err
 	case w.WriteLock != nil:
 		err = u.underWriteLock(ctx)
-	case slices.ContainsFunc(u.on, func(t target) bool { return w.Breakers.Breaker(t.part).IsOpen() }):
-		err = breaker.ErrOpen // the lock is in the same Redis
 	default:
-		err = u.underLocks(ctx)
+		open := slices.IndexFunc(u.on, func(t target) bool { return w.Breakers.Breaker(t.part).IsOpen() })
+		if open < 0 {
+			err = u.underLocks(ctx)
+		} else {
+			err = w.Breakers.Breaker(u.on[open].part).Refusal() // the lock is in the same Redis
+		}
 	}
 	if !u.began && err != nil {
 		err = u.refused(ctx, err)
@@ -126,6 +128,7 @@ func (u *Update) finish(ctx context.Context, err error, end func() (all []reques
 // announced calls write, and has the announcement renewed meanwhile, but no longer than UpdateTimeout: a write that
 // ignores its context must not keep others from storing for ever.
 func (u *Update) announced(ctx context.Context) (err error) {
+	u.of.Journal.RedisDid("update")
 	if u.value != nil {
 		u.value.Asked(ctx)
 	}

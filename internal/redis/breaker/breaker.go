@@ -17,6 +17,12 @@ import (
 // ErrOpen says that Redis was not asked, because it has not answered for a while.
 var ErrOpen = errors.New("redis is not asked for a moment, as it did not answer")
 
+// openError is ErrOpen, and names what Redis failed with last. It does not match that, as nobody was asked.
+type openError struct{ last error }
+
+func (e *openError) Error() string { return ErrOpen.Error() + ": " + e.last.Error() }
+func (*openError) Unwrap() error   { return ErrOpen }
+
 const (
 	maxConsecutive = 5                // failures in a row that open a breaker
 	window         = 10 * time.Second // or, in this time,
@@ -44,6 +50,8 @@ type Breaker struct {
 	toldSlow atomic.Bool // and onSlow
 
 	latency
+
+	last atomic.Pointer[openError] // what it failed with
 
 	// Until then operations are counted, in nanoseconds since base. It lies a window after the last failure: as long as
 	// all is well nothing is counted, which costs nothing.
@@ -106,7 +114,9 @@ func (b *Breaker) probeUntilClosed() {
 			return
 		}
 		if report, err := b.cb.Allow(); err == nil {
-			report(b.probe())
+			err := b.probe()
+			b.failed(err)
+			report(err)
 			b.tell()
 		}
 	}
@@ -125,7 +135,7 @@ type Permit struct {
 	report  func(error) // nil: not counted unless it fails
 }
 
-// Allow asks whether an operation may be tried; if not, the error is ErrOpen. The permit's Done is to be called once, also of
+// Allow asks whether an operation may be tried; if not, the error is Refusal's. The permit's Done is to be called once, also of
 // an operation that is tried all the same.
 func (b *Breaker) Allow() (Permit, error) {
 	until := b.countUntil.Load()
@@ -133,11 +143,11 @@ func (b *Breaker) Allow() (Permit, error) {
 		return Permit{breaker: b}, nil
 	}
 	if b.IsOpen() {
-		return Permit{breaker: b}, ErrOpen
+		return Permit{breaker: b}, b.Refusal()
 	}
 	report, err := b.cb.Allow()
 	if err != nil {
-		return Permit{breaker: b}, ErrOpen
+		return Permit{breaker: b}, b.Refusal()
 	}
 	if until < int64(time.Since(base)) && b.cb.State() == gobreaker.StateClosed {
 		b.countUntil.CompareAndSwap(until, 0)
@@ -145,11 +155,26 @@ func (b *Breaker) Allow() (Permit, error) {
 	return Permit{breaker: b, report: report}, nil
 }
 
+// Refusal is the error of what is not asked while the breaker is open: ErrOpen, with what the last request failed with.
+func (b *Breaker) Refusal() error {
+	if last := b.last.Load(); last != nil {
+		return last
+	}
+	return ErrOpen
+}
+
+func (b *Breaker) failed(err error) {
+	if Unavailable(err) && !errors.Is(err, context.Canceled) {
+		b.last.Store(&openError{err})
+	}
+}
+
 // Done reports the result of the operation.
 func (p Permit) Done(err error) {
 	b := p.breaker
 	if Unavailable(err) && !errors.Is(err, context.Canceled) {
 		b.countUntil.Store(int64(time.Since(base) + window))
+		b.failed(err)
 		b.onFailure()
 	}
 	if p.report == nil && b.countUntil.Load() != 0 && !b.IsOpen() {

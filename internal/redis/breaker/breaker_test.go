@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -225,4 +226,25 @@ func TestErrorsThatSayThatRedisCannotServe(t *testing.T) {
 			t.Errorf("%v: unavailable", err)
 		}
 	}
+}
+
+// That Redis is not asked says nothing about the cause.
+func TestAnOpenBreakerNamesWhatRedisFailedWithLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, probes := start(t, nil)
+		open(t, b)
+		_, err := b.Allow()
+		if got, want := err.Error(), ErrOpen.Error()+": "+errDown.Error(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if errors.Is(err, io.EOF) {
+			t.Error("the error of another's request is taken for an answer to this one")
+		}
+		<-probes <- errors.New("connection refused")
+		next := <-probes
+		if _, err := b.Allow(); !strings.HasSuffix(err.Error(), "connection refused") {
+			t.Errorf("after a probe: %v", err)
+		}
+		next <- nil
+	})
 }

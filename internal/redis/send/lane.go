@@ -238,7 +238,7 @@ func (l *lane) report(f *flight, err error) {
 func (l *Link) failQueued(b *breaker.Breaker) {
 	for _, lane := range slices.Concat(l.reads, l.calls) { // what goes apart is sent all the same
 		if lane.breaker == b {
-			lane.drain(false, breaker.ErrOpen)
+			lane.drain(false, b.Refusal())
 		}
 	}
 }

@@ -43,7 +43,9 @@ func (s *Sender) Close() { s.link.Close() }
 func (s *Sender) RoundTrip(key string) time.Duration { return s.link.RoundTrip(key) }
 
 // Refused reports whether calls for the key fail at once.
-func (s *Sender) Refused(key string) bool { return s.link.breakers.Of(key).IsOpen() }
+func (s *Sender) Refused(key string) bool { return s.breaker(key).IsOpen() }
+
+func (s *Sender) breaker(key string) *breaker.Breaker { return s.link.breakers.Of(key) }
 
 func (s *Sender) lane(key string) *lane { return s.link.calls[s.link.breakers.Part(key)] }
 
@@ -62,7 +64,7 @@ func (s *Sender) ask(ctx context.Context, c Call) (Reply, error) {
 		reply, err := s.lane(c.Script.Keys[0]).call(ctx, c)
 		more := again(err) || c.Rank == EndsWork && said(err) && !settled(err)
 		if more && c.Rank == EndsWork && s.Refused(c.Script.Keys[0]) {
-			return reply, breaker.ErrOpen // nobody waits for Redis while it does not answer; the rest goes on in the background
+			return reply, s.breaker(c.Script.Keys[0]).Refusal() // nobody waits for Redis while it does not answer; the rest goes on in the background
 		}
 		if !more || time.Since(began) > s.link.timeout ||
 			!s.life.Sleep(ctx, min(firstPause<<min(attempts, 10), longestPause)) {
@@ -74,7 +76,7 @@ func (s *Sender) ask(ctx context.Context, c Call) (Reply, error) {
 // Acknowledged runs the call until that many replicas have what it wrote. While the breaker is open, it fails at once.
 func (s *Sender) Acknowledged(ctx context.Context, call script.Call, replicas int) (Reply, error) {
 	if s.Refused(call.Keys[0]) {
-		return Reply{}, breaker.ErrOpen
+		return Reply{}, s.breaker(call.Keys[0]).Refusal()
 	}
 	reply := s.link.RunApart(ctx, []*script.Call{&call}, replicas)[0]
 	return reply, reply.Err()
@@ -118,7 +120,7 @@ func (s *Sender) Leave(trail *Trail, release func(lost bool) script.Call, worth 
 // not be. It returns once Redis has let the time-out pass, or an attempt has failed while the breaker is open; then the
 // rest is done in the background.
 func (s *Sender) Release(call script.Call, worth time.Duration) (reply Reply, err error) {
-	if err = breaker.ErrOpen; !s.Refused(call.Keys[0]) {
+	if err = s.breaker(call.Keys[0]).Refusal(); !s.Refused(call.Keys[0]) {
 		reply, err = s.ask(context.Background(), Call{Script: &call, Rank: EndsWork})
 	}
 	if !settled(err) {

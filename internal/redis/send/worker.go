@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/run/yield"
 )
 
@@ -43,7 +42,7 @@ func (w *worker) carryAll() (goesOn bool) {
 		}
 		f, refused := l.take(w)
 		for _, p := range refused {
-			p.fail(breaker.ErrOpen)
+			p.fail(l.breaker.Refusal())
 		}
 		if f == nil {
 			return true

@@ -36,6 +36,7 @@ type hub struct {
 	inboxes   map[string]int         // how many are open, by channel
 	listeners map[string][]*Listener // by channel; the slices do not change
 	version   int                    // of the set of channels; grows
+	renewed   bool                   // a subscription that stood was given up for a new channel, and none has stood since
 	links     map[Redis]*link        // the goroutine of run alone adds and removes
 	observers map[*observer]struct{}
 	echoes    map[string]*Echoes // by channel of their inbox

@@ -10,8 +10,8 @@ type Listener struct {
 	Heard func(payload string)
 
 	// Missed is called when messages may have been lost, and also when the subscription first stands, before Live says
-	// so. It must not call the inbox.
-	Missed func()
+	// so. It must not call the inbox. Expected: the inbox itself has made the subscription anew, as there is one more channel.
+	Missed func(expected bool)
 
 	in      *hub
 	channel string
@@ -51,6 +51,7 @@ func (in *hub) Live() bool { return in.live.Load() }
 func (in *hub) renew() {
 	in.mu.Lock()
 	links := slices.Collect(maps.Values(in.links))
+	in.renewed = in.renewed || in.live.Load()
 	in.mu.Unlock()
 	for _, l := range links {
 		l.drop(nil)
@@ -82,9 +83,11 @@ func (in *hub) broadcast(channel, payload string) {
 }
 
 func (in *hub) missedLocked() {
+	expected := in.renewed
+	in.renewed = false
 	for _, set := range in.listeners {
 		for _, l := range set {
-			l.Missed()
+			l.Missed(expected)
 		}
 	}
 }

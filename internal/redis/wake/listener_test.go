@@ -28,7 +28,7 @@ func listen(t *testing.T, in *wake.Inbox, channel string) *ear {
 			defer e.mu.Unlock()
 			e.heard = append(e.heard, payload)
 		},
-		Missed: func() {
+		Missed: func(bool) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.missed++
@@ -117,7 +117,7 @@ func TestListenDoesNotWaitForAConnection(t *testing.T) {
 	listening := make(chan struct{})
 	go func() { // owner: the test; ends with Listen; joined by receiving
 		defer close(listening)
-		l := &wake.Listener{Heard: func(string) {}, Missed: func() {}}
+		l := &wake.Listener{Heard: func(string) {}, Missed: func(bool) {}}
 		in.Listen(t.Name(), l)
 		l.Stop()
 	}()
@@ -174,7 +174,7 @@ func TestListenerThatHasStoppedHearsNothing(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
 	in := open(t, rdb)
-	l := &wake.Listener{Heard: func(string) { t.Error("heard") }, Missed: func() {}}
+	l := &wake.Listener{Heard: func(string) { t.Error("heard") }, Missed: func(bool) {}}
 	in.Listen(t.Name(), l)
 	e := listen(t, in, t.Name())
 	in.Start()

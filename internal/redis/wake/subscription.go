@@ -17,7 +17,7 @@ import (
 
 // How closely a subscription is watched.
 const (
-	confirmDeadline = 2 * time.Second  // how long a subscription may take to be confirmed
+	confirmDeadline = 2 * time.Second  // how long a subscription may take to be confirmed, whatever else it brings
 	checkEvery      = time.Second      // how often the watchdog looks
 	busySilence     = 2 * time.Second  // silence that asks for a probe while messages are relied on
 	idleSilence     = 30 * time.Second // and while they are not
@@ -41,8 +41,11 @@ type link struct {
 	sub goredis.Subscription // the current subscription, to be closed by the watchdog
 }
 
-// errSilent is why a subscription is replaced that does not bring what is published.
-var errSilent = errors.New("messages that were published did not arrive")
+// Why a subscription is replaced that its connection does not end.
+var (
+	errSilent      = errors.New("messages that were published did not arrive")
+	errUnconfirmed = errors.New("it was not confirmed")
+)
 
 func newLink(in *hub, node Redis) *link {
 	l := &link{in: in, node: node, hearing: make(chan struct{}, 1)}
@@ -83,8 +86,15 @@ func (l *link) serve() (stood bool, why error) {
 	unhook := context.AfterFunc(l.ctx, sub.Close)
 	defer unhook()
 	defer sub.Close()
-	patience := confirmDeadline
+	due := clock.Mono() + confirmDeadline
 	for {
+		patience := time.Duration(0) // silence is for the watchdog, once it stands
+		if !stood {
+			patience = due - clock.Mono()
+		}
+		if patience < 0 {
+			return stood, fmt.Errorf("subscribe to %s: %w", strings.Join(channels, ", "), errUnconfirmed)
+		}
 		got, err := sub.Receive(l.ctx, patience)
 		switch {
 		case errors.Is(err, goredis.ErrClosed):
@@ -102,7 +112,6 @@ func (l *link) serve() (stood bool, why error) {
 				return stood, nil // without the new channel it does not count; renew may be on its way
 			}
 			stood = true
-			patience = 0 // silence is for the watchdog now
 			l.confirm()
 		case got.Message:
 			l.in.dispatch(got.Channel, got.Payload)

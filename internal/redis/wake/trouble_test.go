@@ -136,6 +136,21 @@ func TestSubscriptionThatIsNeverConfirmedIsTriedAgain(t *testing.T) {
 	expectSubscriptions(t, p, 2)
 }
 
+// Messages come all the time, on a connection that lost the confirmation.
+func TestMessagesDoNotStandInForTheConfirmation(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	lost := p.On(redistest.Command("subscribe"), redistest.LoseReply).Times(1)
+	in, look := open(t, p.Client(t)), shared.Client(t)
+	in.Start()
+	<-lost.Hit()
+	redistest.Await(t, "an address, though messages come", func() bool {
+		send(t, look, in.Channel(), "nobody's", "")
+		return in.Address() != ""
+	})
+	expectDelivery(t, in, "k")
+}
+
 func TestSubscriptionThatBringsItsProbesIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())

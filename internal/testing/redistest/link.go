@@ -149,7 +149,7 @@ func (l *link) reply(v value) bool {
 	d, last := l.ledger.match(v)
 	subscriber := l.ledger.subscriber
 	l.mu.Unlock()
-	swallow := false
+	swallow, lose := false, false
 	if rule := d.take(v); rule != nil {
 		switch rule.fault {
 		case DropReply:
@@ -164,6 +164,9 @@ func (l *link) reply(v value) bool {
 		case SwallowReply:
 			rule.took()
 			swallow = true
+		case LoseReply:
+			rule.took()
+			lose = true
 		}
 	}
 	weather := l.proxy.now()
@@ -176,7 +179,7 @@ func (l *link) reply(v value) bool {
 		time.AfterFunc(lost, l.close) // it does nothing if the link has gone before
 	}
 	l.mute = l.mute || swallow || weather.blackHole && d != nil
-	if !weather.blackHole && !(weather.blackHoleSubscribers && l.ledger.subscriber) {
+	if !lose && !weather.blackHole && !(weather.blackHoleSubscribers && l.ledger.subscriber) {
 		l.send(v.raw)
 	}
 	if last {

@@ -47,6 +47,9 @@ const (
 	// SwallowReply lets the command run and never replies. Nothing after it arrives on that connection either, as a
 	// client would take that for the reply. After 3 s the connection breaks, for clients that wait for longer.
 	SwallowReply Fault = "swallow reply"
+	// LoseReply lets the command run and drops its reply; what Redis sends after it arrives. Only for commands to whose reply nothing else is
+	// matched, as to the confirmation of a subscription.
+	LoseReply Fault = "lose reply"
 	// CutBefore closes the connection before the command reaches Redis. Commands before it are still replied to.
 	CutBefore Fault = "cut before"
 	// Hold keeps the command, and all after it on that connection, from Redis until Release, even if the client has
@@ -60,7 +63,9 @@ const (
 func ReplyError(message string) Fault { return Fault("-" + message) }
 
 // onReply reports whether the fault is in the reply, so that the command runs.
-func (f Fault) onReply() bool { return f == DropReply || f == SwallowReply || f == HoldReply }
+func (f Fault) onReply() bool {
+	return f == DropReply || f == SwallowReply || f == LoseReply || f == HoldReply
+}
 
 // Rule is a fault for the commands it matches.
 type Rule struct {
