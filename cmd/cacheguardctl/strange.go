@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // epochs is of how many numbers an epoch may have its key: see internal/cache/epoch. Six of the first ones are used at most.
@@ -42,7 +44,8 @@ func (e *env) unheard() bool {
 		pipe := rdb.Pipeline()
 		inboxes := pipe.PubSubChannels(ctx, literally.Replace(e.all.Prefix)+keys.Inboxes+"*")
 		tiers := pipe.PubSubNumSub(ctx, channel(e))
-		_, err := pipe.Exec(ctx)
+		script.Exec(ctx, pipe)
+		err := cmp.Or(inboxes.Err(), tiers.Err())
 		if len(inboxes.Val()) > 0 || tiers.Val()[channel(e)] > 0 {
 			heard.Store(true)
 		}
@@ -72,10 +75,12 @@ func (e *env) has(name string) (bool, error) {
 		}
 		found = append(found, pipe.Exists(e.ctx, key))
 	}
-	if _, err := pipe.Exec(e.ctx); err != nil {
-		return false, err
+	script.Exec(e.ctx, pipe)
+	var err error
+	for _, cmd := range found {
+		err = cmp.Or(err, cmd.Err())
 	}
-	return slices.ContainsFunc(found, func(cmd *redis.IntCmd) bool { return cmd.Val() > 0 }), nil
+	return slices.ContainsFunc(found, func(cmd *redis.IntCmd) bool { return cmd.Val() > 0 }), err
 }
 
 // eachNode looks at each node, replicas included.
