@@ -84,7 +84,7 @@ type leading struct {
 func (l *leading) Due() script.Call           { return l.guard.keys.Renew(l.load.valueKey, l.token) }
 func (l *leading) Kept(sent time.Time, _ int) { l.since.Store(&sent) }
 
-// Lost tells why: as long as nobody could take the lease over, only a write has removed it.
+// Lost tells why: as long as nobody could take the lease over, a write has removed it, unless Redis has lost its data.
 func (l *leading) Lost(int) {
 	what, since := report.LeaseLost, *l.since.Load()
 	if max(time.Since(since), time.Since(since.Round(0))) < l.guard.cfg.LeaseTTL { // by the wall clock, too: a machine may be suspended

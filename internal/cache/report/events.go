@@ -13,7 +13,7 @@ type What string
 const (
 	Takeover     What = "lease taken over from an instance that did not renew it"
 	LeaseLost    What = "lease lost by a load that still runs: not renewed in time, or the key was invalidated meanwhile"
-	Overtaken    What = "key was invalidated meanwhile, its load still runs"
+	Overtaken    What = "key was invalidated meanwhile, or redis has lost its lease: the load still runs"
 	Rejected     What = "load may not store its value" // not logged
 	Damaged      What = "entry cannot be decoded, it is loaded anew"
 	Unread       What = "entry cannot be decoded, it stays for now and each call loads"

@@ -164,7 +164,7 @@ func (b *Breaker) Refusal() error {
 }
 
 func (b *Breaker) failed(err error) {
-	if Unavailable(err) && !errors.Is(err, context.Canceled) {
+	if Unavailable(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrOpen) {
 		b.last.Store(&openError{err})
 	}
 }
