@@ -281,7 +281,7 @@ func loadsOfAStopWhileBusy(t *testing.T, f *fleet, proxy *redistest.Proxy, key s
 	}
 	rule.Remove()
 	expect.Equal(t, "error", (<-later).err, nil)
-	return uint64(g.Stats().Hedged - before)
+	return g.Stats().Hedged - before
 }
 
 func TestGetManyThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {

@@ -154,7 +154,7 @@ func reach(ctx context.Context, rdb redis.UniversalClient) error {
 
 // isOfCluster asks what a client of a cluster has to ask, and other servers refuse. A user who may not will read that, and not that keys are elsewhere.
 func isOfCluster(ctx context.Context, rdb *redis.Client) bool {
-	err := rdb.ClusterSlots(ctx).Err()
+	err := rdb.ClusterSlots(ctx).Err() //nolint:staticcheck // it is what a client of a cluster asks
 	return err == nil || redis.HasErrorPrefix(err, "NOPERM") && serverinfo.Ask(ctx, rdb).Mode == "cluster"
 }
 
