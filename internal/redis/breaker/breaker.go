@@ -163,18 +163,22 @@ func (b *Breaker) Refusal() error {
 	return ErrOpen
 }
 
-func (b *Breaker) failed(err error) {
-	if Unavailable(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrOpen) {
+// failed reports whether the error says that Redis cannot serve, and keeps it for Refusal, unless it is one.
+func (b *Breaker) failed(err error) bool {
+	if !Unavailable(err) || errors.Is(err, context.Canceled) {
+		return false
+	}
+	if !errors.Is(err, ErrOpen) {
 		b.last.Store(&openError{err})
 	}
+	return true
 }
 
 // Done reports the result of the operation.
 func (p Permit) Done(err error) {
 	b := p.breaker
-	if Unavailable(err) && !errors.Is(err, context.Canceled) {
+	if b.failed(err) {
 		b.countUntil.Store(int64(time.Since(base) + window))
-		b.failed(err)
 		b.onFailure()
 	}
 	if p.report == nil && b.countUntil.Load() != 0 && !b.IsOpen() {
