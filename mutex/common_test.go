@@ -74,6 +74,7 @@ func newWalk(t *testing.T, seed uint64, lock, unlock *model.Shortcut) *model.Wal
 }
 
 func TestLeasesAndLockersAreLikeThoseOfAllLocks(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, kind Config) {
 		locktest.RunFace(t, locktest.Face[*Locker, *Lease]{
 			Server: shared,

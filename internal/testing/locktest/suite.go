@@ -3,6 +3,8 @@ package locktest
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,30 +45,30 @@ var disturbing = map[string]func(*bench){
 	"one server forgets the lock when its disk is lost":             lostDisk,
 }
 
-// Run runs the suite in parts that have servers of their own. If those are light, the parts run at once.
+// Run runs the suite in parts that have servers of their own. If those are light, each part has some, and all run at once.
 func Run(t *testing.T, kind Kind) {
-	part := func(name string, run func(t *testing.T)) {
-		t.Run(name, func(t *testing.T) {
-			if kind.Light {
-				t.Parallel()
-			}
-			run(t)
-		})
+	servers := 1
+	if kind.Light {
+		servers = 3
 	}
-	inTurn := func(tests map[string]func(*bench)) func(t *testing.T) {
-		return func(t *testing.T) {
-			server := kind.Start(t)
-			for name, test := range tests {
-				t.Run(name, func(t *testing.T) { test(newBench(t, kind, server)) })
-			}
+	part := func(name string, tests map[string]func(*bench), servers int) {
+		names := slices.Collect(maps.Keys(tests))
+		for first := range servers {
+			t.Run(name, func(t *testing.T) {
+				if kind.Light {
+					t.Parallel()
+				}
+				server := kind.Start(t)
+				for i := first; i < len(names); i += servers {
+					t.Run(names[i], func(t *testing.T) { tests[names[i]](newBench(t, kind, server)) })
+				}
+			})
 		}
 	}
-	part("on one server", inTurn(sharing))
-	part("on one server, while its clients fail", inTurn(failing))
-	part("while its clock is set", inTurn(clockTests))
-	for name, test := range disturbing {
-		part(name, func(t *testing.T) { test(newBench(t, kind, kind.Start(t))) })
-	}
+	part("on one server", sharing, servers)
+	part("on one server, while its clients fail", failing, servers)
+	part("while its clock is set", clockTests, servers)
+	part("on a server each", disturbing, len(disturbing))
 }
 
 // RunMembers runs the tests on what happens when one of several members fails.
