@@ -20,7 +20,7 @@ REDIS := redis-server redis-sentinel redis-cli
 SERVERS := postgres etcd mariadbd mariadb-install-db zookeeper java pgbouncer
 # Without inlining and DWARF, compiling takes half of the time, and that is most of it; the standard library is inlined, because it runs
 # most. The flags are in the environment, for tests that run the go command, too. make lint vets, and once is enough. Most tests wait, so
-# two processors run 32 at once, and with the race detector six. nomsgpack: gin, in an example, does without MessagePack. GOGC saves a quarter of the
+# two processors run 64 at once, and with the race detector six. nomsgpack: gin, in an example, does without MessagePack. GOGC saves a quarter of the
 # compiler's time and most of the tests' garbage collection, whose heap GOMEMLIMIT bounds.
 RACE :=
 TAGS := nomsgpack
@@ -30,7 +30,7 @@ LEAN := '-gcflags=all=-l -dwarf=false' -gcflags=std=
 UNRACED := '-gcflags=modernc.org/...=-race=false -l -dwarf=false'
 FLAGS = GOGC=400 GOFLAGS="$$GOFLAGS $(RACE) $(LEAN) $(if $(RACE),$(UNRACED)) -ldflags=-w -tags=$(TAGS)"
 TESTED := GOGC=400 GOMEMLIMIT=700MiB
-SCHEDULED = -shuffle=on -parallel=$(if $(RACE),6,32) -timeout=10m
+SCHEDULED = -shuffle=on -parallel=$(if $(RACE),6,64) -timeout=10m
 TEST_ARGS = -exec='env $(TESTED)' -vet=off $(SCHEDULED)
 begin = @mkdir -p .tools; export $(FLAGS); \
 	echo "Compiling $(words $(1)) test programs and their dependencies. An empty build cache takes minutes; then it is a minute."; \

@@ -273,8 +273,8 @@ func some(every int, left []int, f func(n int, order []int)) {
 	extend()
 }
 
-// sparsely is how many orders there are for each that is played on a real Redis; by default, five times as many. What they divide, 2 and 3 do not.
-func sparsely(every int) int { return expect.Samples(5, 1) * every }
+// sparsely is how many orders there are for each that is played on a real Redis; by default, eleven times as many. What they divide, 2 and 3 do not.
+func sparsely(every int) int { return expect.Samples(11, 1) * every }
 
 // countOrders is how many orders of that many steps there are.
 func countOrders(left []int) int {

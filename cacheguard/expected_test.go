@@ -26,7 +26,7 @@ func TestAMissThatIsExpectedIsTwoRoundTrips(t *testing.T) {
 	a, s := onServer(t)
 	f := expectingMisses(t, a, Config{})
 	misses := 0
-	requests := s.FewestReads(func() {
+	requests := s.FewestReads(3, func() {
 		misses++
 		mustGet(t, f.guards[0], fmt.Sprint("k", misses), returns("v"))
 	})

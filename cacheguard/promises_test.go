@@ -60,12 +60,11 @@ var promises = []struct {
 func TestPromises(t *testing.T) {
 	t.Parallel()
 	arenas := map[string]func(*testing.T) arena{
-		"cache standalone": named(standalone), "cache cluster": named(onCluster),
-		"standalone": standalone, "cluster": onCluster, "sentinel": onSentinel, "miniredis": onMiniredis,
-		"serverless": onServerless, "few rights": withFewRights,
+		"cache standalone": named(standalone), "standalone": standalone, "cluster": onCluster, "sentinel": onSentinel,
+		"miniredis": onMiniredis, "serverless": onServerless, "few rights": withFewRights,
 	}
 	if expect.Samples(0, 1) > 0 {
-		arenas["cache serverless"], arenas["cache with few rights"] = named(onServerless), named(withFewRights)
+		arenas["cache cluster"], arenas["cache serverless"], arenas["cache with few rights"] = named(onCluster), named(onServerless), named(withFewRights)
 	}
 	for name, build := range arenas {
 		t.Run(name, func(t *testing.T) {

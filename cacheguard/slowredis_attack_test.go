@@ -134,7 +134,7 @@ func TestASlowRedisBreaksNoPromise(t *testing.T) {
 							took = append(took, time.Since(began))
 							mu.Unlock()
 						}
-						time.Sleep(time.Duration(mathrand.IntN(4)) * time.Millisecond)
+						time.Sleep(time.Duration(mathrand.IntN(16/expect.Samples(1, 4))) * time.Millisecond)
 					}
 				})
 			}

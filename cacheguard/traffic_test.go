@@ -66,7 +66,7 @@ func TestAnUncontendedLoadIsThreeRequestsAndPublishesNothing(t *testing.T) {
 		"hset": 1, "pexpire": 1, "time": 2, "hgetall": 1, "set": 1, "del": 1,
 	})
 	loads := 0
-	expect.Equal(t, "requests", s.FewestReads(func() {
+	expect.Equal(t, "requests", s.FewestReads(3, func() {
 		loads++
 		mustGet(t, f.guards[0], fmt.Sprint("k", loads), returns("v"))
 	}), 3)

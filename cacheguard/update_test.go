@@ -232,7 +232,7 @@ func TestUpdateTakesTwoRoundTrips(t *testing.T) {
 		}
 	}
 	update() // the scripts are known now
-	expect.Equal(t, "requests", s.FewestReads(update), 2)
+	expect.Equal(t, "requests", s.FewestReads(2, update), 2)
 }
 
 func TestUpdateReachesLocalTiers(t *testing.T) {

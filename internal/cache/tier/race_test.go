@@ -11,7 +11,7 @@ import (
 func TestWhatWasForgottenIsNotServedForAMoment(t *testing.T) {
 	t.Parallel()
 	tier, _ := newTier(t, entries(10))
-	for range 20_000 {
+	for range 5_000 {
 		mark := tier.Mark("k")
 		tier.Forget("k")
 		kept := make(chan struct{})

@@ -23,7 +23,7 @@ func TestServerlessRefusesWhatItsRulesForbid(t *testing.T) {
 	}{
 		"a read":                         {[]any{"get", "k"}, ""},
 		"as many arguments as may be":    {many[:most], ""},
-		"one more":                       {many, "more than 3999 arguments"},
+		"one more":                       {many, "more than 1999 arguments"},
 		"keys of two slots":              {[]any{"mget", "k", "l"}, "CROSSSLOT"},
 		"CONFIG":                         {[]any{"config", "get", "maxmemory"}, "unknown command"},
 		"INFO":                           {[]any{"info"}, "unknown command"},

@@ -50,11 +50,11 @@ func (s *Server) Reads() int64 {
 	return reads - run.looks.Load()
 }
 
-// FewestReads is the fewest Reads of five runs of f, which says what f needs: on a machine that stands still for a
-// moment, a caller may send a request again.
-func (s *Server) FewestReads(f func()) int64 {
+// FewestReads is the fewest Reads of five runs of f, which says what f needs: on a machine that stands still for a moment, a caller may send
+// a request again, and what a client does by the clock comes on top. Beyond five, f runs until that is wanted, at most a hundred times.
+func (s *Server) FewestReads(wanted int64, f func()) int64 {
 	fewest := int64(math.MaxInt64)
-	for range 5 {
+	for run := 0; run < 5 || run < 100 && fewest > wanted; run++ {
 		before := s.Reads()
 		f()
 		fewest = min(fewest, s.Reads()-before)
