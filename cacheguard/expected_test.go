@@ -44,7 +44,9 @@ func TestAHitWhereAMissIsExpectedIsStillAHit(t *testing.T) {
 			t.Fatalf("got %q, %q, %v", v, how, err)
 		}
 	}
-	wantTraffic(t, traffic(s, func() { mustGet(t, g, "missed0", unwanted[string](t)) }), map[string]int64{"mget": 1})
+	wantTraffic(t, s, map[string]int64{"mget": 1}, func(int) func() {
+		return func() { mustGet(t, g, "missed0", unwanted[string](t)) }
+	})
 }
 
 func TestAStaleValueWhereAMissIsExpectedIsServedAndReplaced(t *testing.T) {

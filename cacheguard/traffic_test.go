@@ -33,8 +33,14 @@ func traffic(s *redistest.Server, f func()) map[string]int64 {
 	return diff
 }
 
-func wantTraffic(t *testing.T, got, want map[string]int64) {
+// wantTraffic wants that what prepare returns can be done with this traffic: what Guards do by the clock, as probes, comes on top now and
+// then, and on a busy machine often.
+func wantTraffic(t *testing.T, s *redistest.Server, want map[string]int64, prepare func(try int) func()) {
 	t.Helper()
+	var got map[string]int64
+	for try := 0; try < 20 && !maps.Equal(got, want); try++ {
+		got = traffic(s, prepare(try))
+	}
 	if !maps.Equal(got, want) {
 		t.Errorf("commands: %v, want %v", got, want)
 	}
@@ -53,7 +59,9 @@ func TestAHitIsOneMGETOfTheValueAndItsEpochs(t *testing.T) {
 	a, s := onServer(t)
 	f := newFleet(t, a, 1, Config{}).listening()
 	mustGet(t, f.guards[0], "k", returns("v"))
-	wantTraffic(t, traffic(s, func() { mustGet(t, f.guards[0], "k", unwanted[string](t)) }), map[string]int64{"mget": 1})
+	wantTraffic(t, s, map[string]int64{"mget": 1}, func(int) func() {
+		return func() { mustGet(t, f.guards[0], "k", unwanted[string](t)) }
+	})
 }
 
 func TestAnUncontendedLoadIsThreeRequestsAndPublishesNothing(t *testing.T) {
@@ -61,15 +69,16 @@ func TestAnUncontendedLoadIsThreeRequestsAndPublishesNothing(t *testing.T) {
 	a, s := onServer(t)
 	f := newFleet(t, a, 1, Config{}).listening()
 	warm(t, f)
-	wantTraffic(t, traffic(s, func() { mustGet(t, f.guards[0], "k", returns("v")) }), map[string]int64{
-		"mget": 1, "evalsha": 2, // the read; acquire, which sees that nothing is there (EXISTS, which is not counted) and takes the lease; fill
-		"hset": 1, "pexpire": 1, "time": 2, "hgetall": 1, "set": 1, "del": 1,
-	})
 	loads := 0
-	expect.Equal(t, "requests", s.FewestReads(3, func() {
+	load := func() {
 		loads++
 		mustGet(t, f.guards[0], fmt.Sprint("k", loads), returns("v"))
-	}), 3)
+	}
+	wantTraffic(t, s, map[string]int64{
+		"mget": 1, "evalsha": 2, // the read; acquire, which sees that nothing is there (EXISTS, which is not counted) and takes the lease; fill
+		"hset": 1, "pexpire": 1, "time": 2, "hgetall": 1, "set": 1, "del": 1,
+	}, func(int) func() { return load })
+	expect.Equal(t, "requests", s.FewestReads(3, load), 3)
 }
 
 func TestAWaitingInstanceMakesTwoRequestsAndIsPushedTheValue(t *testing.T) {
@@ -78,8 +87,7 @@ func TestAWaitingInstanceMakesTwoRequestsAndIsPushedTheValue(t *testing.T) {
 	f := newFleet(t, a, 2, Config{}).listening()
 	warm(t, f)
 	fill := map[string]int64{"evalsha": 1, "hgetall": 1, "time": 1, "set": 1, "del": 1, "publish": 1}
-	var got map[string]int64
-	for try := 0; try < 5 && !maps.Equal(got, fill); try++ { // what Guards do by the clock, as probes, comes on top on a busy machine
+	wantTraffic(t, s, fill, func(try int) func() {
 		db, key := newSource("v"), fmt.Sprint("k", try)
 		first := async(f.guards[0], key, db.load)
 		<-db.begun
@@ -87,13 +95,12 @@ func TestAWaitingInstanceMakesTwoRequestsAndIsPushedTheValue(t *testing.T) {
 		second := async(f.guards[1], key, db.load)
 		f.awaitRegistered(key, 1)
 		redistest.Await(t, "the one that waits has read its epoch", func() bool { return s.Commands()["get"]-before >= 2 }) // acquire has one, too
-		got = traffic(s, func() {
+		return func() {
 			close(db.release)
 			want(t, first, "v")
 			want(t, second, "v")
-		})
-	}
-	wantTraffic(t, got, fill)
+		}
+	})
 }
 
 func TestALargeValueIsReadByThoseWhoWaited(t *testing.T) {
