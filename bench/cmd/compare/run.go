@@ -38,7 +38,7 @@ func (o options) choose(all []scenario.Scenario) (chosen []scenario.Scenario) {
 			if (o.smoke && !c.Smoke) || !o.scenarios.MatchString(s.Name+": "+c.Name) {
 				continue
 			}
-			c.Entries = o.take(c)
+			c.Entries = c.With(func(e scenario.Entry) bool { return o.rivals.MatchString(e.Name) }, o.smoke)
 			cases = append(cases, c)
 		}
 		if s.Cases = cases; len(cases) > 0 {
@@ -46,23 +46,6 @@ func (o options) choose(all []scenario.Scenario) (chosen []scenario.Scenario) {
 		}
 	}
 	return chosen
-}
-
-// take keeps our own and the chosen rivals, and one of them where a smoke run would take too long.
-func (o options) take(c scenario.Case) (some []scenario.Entry) {
-	left := len(c.Entries)
-	if o.smoke && c.Slow {
-		left = 1
-	}
-	for _, e := range c.Entries {
-		if e.Ours || o.rivals.MatchString(e.Name) && left > 0 {
-			some = append(some, e)
-			if !e.Ours {
-				left--
-			}
-		}
-	}
-	return some
 }
 
 // run measures all there is to measure, until ctx ends. Failures are in the report and do not end the run; the error

@@ -31,7 +31,7 @@ type Case struct {
 	Name    string
 	Params  map[string]float64 // the same, as numbers
 	Smoke   bool               // it stands for its scenario: part of a smoke run, and of others also at a distance
-	Slow    bool               // and there with our own and one rival only, since it takes a second or more for each
+	Slow    bool               // where one round is enough, it has our own and one rival only, since it takes a second or more for each
 	Rounds  int                // at most; 0: as many as are asked for
 	Away    []time.Duration    // round trips to Redis, unless others are asked for; nil: none, 0.3 and 1 ms for what Smoke has
 	Entries []Entry
@@ -46,6 +46,23 @@ func (c Case) RoundTrips() []time.Duration {
 		return []time.Duration{0, datacenter, time.Millisecond}
 	}
 	return []time.Duration{0}
+}
+
+// With returns our own entries and those of the rivals that are wanted, one of them if it must be quick and the case is slow.
+func (c Case) With(wanted func(Entry) bool, quick bool) (some []Entry) {
+	left := len(c.Entries)
+	if quick && c.Slow {
+		left = 1
+	}
+	for _, e := range c.Entries {
+		if e.Ours || wanted(e) && left > 0 {
+			some = append(some, e)
+			if !e.Ours {
+				left--
+			}
+		}
+	}
+	return some
 }
 
 // datacenter is the round trip between two machines of one.
