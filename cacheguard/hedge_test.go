@@ -418,51 +418,59 @@ func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
 	cfg.HedgeAfter, cfg.FleetLoads = time.Hour, fleetLoads
 	f, proxy := keptWaiting(t, cfg)
 	g := f.guards[0]
-	costly := func(v string) func(context.Context) (string, error) {
-		return func(context.Context) (string, error) {
-			time.Sleep(300 * time.Millisecond) // what it costs: a Redis that answers takes less, on a busy machine, too
-			return v, nil
+	part := g.breakers.Breaker(0)
+	cost := func(of time.Duration) {
+		for range 100 {
+			g.loaders.cost.Took(of) // the mean, whatever loads take on a busy machine
 		}
 	}
-	mustGet(t, g, "k", costly("stored"))
+	take := func(of time.Duration) {
+		for range 100 {
+			part.Took(of) // the median, whatever probes take there
+		}
+	}
+	mustGet(t, g, "k", returns("stored"))
 	proxy.Delay(time.Second)
 	redistest.Await(t, "slow", func() bool {
+		cost(time.Millisecond)
 		var all sync.WaitGroup
 		for range 8 {
-			all.Go(func() { mustGet(t, g, "k", costly("loaded")) })
+			all.Go(func() { mustGet(t, g, "k", returns("loaded")) })
 		}
 		all.Wait()
 		return g.Stats().SlowParts == 1
 	})
 	redistest.Await(t, "the log says so", func() bool { return strings.Contains(text(), `calls="load first"`) })
-	part := g.breakers.Breaker(0)
-	for range 100 {
-		part.Took(time.Minute) // the median, whatever loads take on a busy machine
+	slow := func() {
+		t.Helper()
+		redistest.Await(t, "it is slow, and the last load has given its slot back", func() bool {
+			cost(time.Millisecond)
+			take(time.Minute)
+			s := g.loaders.limits.AtHand(limit.Need{Spare: true})
+			g.loaders.limits.Free(s)
+			return !s.IsNone() && g.Stats().SlowParts == 1
+		})
 	}
 	redistest.Await(t, "a slot is at hand, with a permit, as on a busy machine it may have been given back", func() bool {
-		mustGet(t, g, "k", costly("loaded"))
+		mustGet(t, g, "k", returns("loaded"))
 		s := g.loaders.limits.AtHand(limit.Need{Spare: true})
 		g.loaders.limits.Free(s)
 		return !s.IsNone()
 	})
+	slow()
 	rule := proxy.On(reading, redistest.HoldReply)
-	expect.Equal(t, "without Redis", mustGet(t, g, "k", costly("loaded")), "loaded")
+	expect.Equal(t, "without Redis", mustGet(t, g, "k", returns("loaded")), "loaded")
 	scripts := proxy.On(redistest.Command("evalsha"), redistest.Hold) // a permit of FleetLoads is at hand as long as it is used
 	for began := time.Now(); time.Since(began) < 3*time.Second; {
-		redistest.Await(t, "the last load has given its slot back", func() bool {
-			s := g.loaders.limits.AtHand(limit.Need{Spare: true})
-			g.loaders.limits.Free(s)
-			return !s.IsNone()
-		})
-		expect.Equal(t, "without Redis, later", mustGet(t, g, "k", costly("loaded")), "loaded")
+		slow()
+		expect.Equal(t, "without Redis, later", mustGet(t, g, "k", returns("loaded")), "loaded")
 	}
 	scripts.Remove()
 	rule.Remove()
 	proxy.Delay(0)
 	redistest.Await(t, "quick", func() bool {
-		for range 100 {
-			part.Took(time.Millisecond) // the median, whatever probes take on a busy machine
-		}
+		cost(7 * time.Second)
+		take(time.Millisecond)
 		return g.Stats().SlowParts == 0
 	})
 	expect.Equal(t, "from Redis", mustGet(t, g, "k", unwanted[string](t)), "stored")
