@@ -62,7 +62,7 @@ func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation strin
 	case protocol.PushedValue:
 		return r.use(ctx, []byte(rest), Shared, before)
 	case protocol.PushedFailure:
-		return answer{err: r.load.policy.loadError(r.load.key, rest), outcome: Shared, origin: r.origin}, true
+		return r.failedElsewhere(r.load.policy.loadError(r.load.key, rest), rest), true
 	case protocol.PushedUnstored:
 		return r.loadAlone(ctx), true
 	case protocol.PushedAskAgain:

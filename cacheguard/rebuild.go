@@ -122,10 +122,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		return r.use(ctx, got.Value, how, before)
 	case got.Status == protocol.Failed:
 		r.origin = got.Origin()
-		err := r.failure(got)
-		text, _ := r.load.policy.names.Decode(got.Message)
-		r.load.policy.kind.failing.Heard(err, text)
-		return answer{err: err, outcome: Shared, origin: r.origin}, true
+		return r.failedElsewhere(r.failure(got), got.Message), true
 	case got.Status == protocol.Free:
 		r.waited = true
 		a, ok := r.takeSlot(ctx)
@@ -219,6 +216,13 @@ func (r *rebuild) takeSlot(ctx context.Context) (a answer, ok bool) {
 func (r *rebuild) returnSlot() {
 	r.guard.loaders.limits.Free(r.slot)
 	r.slot = limit.Slot{}
+}
+
+// failedElsewhere is the answer when the load of another instance failed, and said this.
+func (r *rebuild) failedElsewhere(err error, message string) answer {
+	text, _ := r.load.policy.names.Decode(message)
+	r.load.policy.kind.failing.Heard(err, text)
+	return answer{err: err, outcome: Shared, origin: r.origin}
 }
 
 // failure returns the remembered error of a load: the error itself if it was one of ours, else its text.

@@ -208,6 +208,25 @@ func TestAFailureOfAnotherInstanceIsOneOfTheLoads(t *testing.T) {
 	expect.Equal(t, "the last", now.Last, "no such table")
 }
 
+func TestAFailureThatIsPushedToAnInstanceIsOneOfTheLoads(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{}).listening()
+	db := newSource("")
+	first := async(f.guards[0], "k", func(ctx context.Context) (string, error) {
+		_, _ = db.load(ctx)
+		return "", errors.New("no such table")
+	})
+	<-db.begun
+	second := async(f.guards[1], "k", returns("v"))
+	f.awaitRegistered("k", 1)
+	close(db.release)
+	<-first
+	<-second
+	now := seen(t, f.guards[1], "").Failing
+	expect.Equal(t, "failed", now.Failed, 1)
+	expect.Equal(t, "the last", now.Last, "no such table")
+}
+
 func TestEachCallThatFailsIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	g := newFleet(t, standalone(t), 1, Config{}).guards[0]

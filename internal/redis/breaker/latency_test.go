@@ -210,6 +210,18 @@ func TestPartAtTheEdgeChangesSeldom(t *testing.T) {
 	})
 }
 
+func TestAPartThatIsSlowOftenIsQuickAgainWithinTenSecondsEachTime(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newTimeline(t, time.Millisecond)
+		for range 6 {
+			b.run(3*time.Second, always(100*time.Millisecond))
+			expect.Equal(t, "slow", b.IsSlow(), true)
+			b.run(10*time.Second, always(time.Millisecond))
+			expect.Equal(t, "slow when it has been quick for long", b.IsSlow(), false)
+		}
+	})
+}
+
 func TestProbesEndSlownessThatNobodyElseMeasures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newTimeline(t, time.Millisecond)

@@ -1,6 +1,8 @@
 package breaker
 
 import (
+	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 )
@@ -18,13 +20,13 @@ const (
 	fewestSlow = 8
 
 	calmAfter   = 2 * time.Second
-	moreCalm    = 4                // times that, each time that it begins again
+	longerCalm  = 8 * time.Second  // when it begins again: more would keep callers from a Redis that has long been quick
 	forgetAfter = 10 * time.Minute // unless that is so long ago
 	probeEvery  = 250 * time.Millisecond
 )
 
-// mood says whether a part is slow. It begins and ends at different medians, and ends later each time, so that a part at the
-// edge does not change all the time. Guarded by latency.turning.
+// mood says whether a part is slow. It begins and ends at different medians, and ends later if that repeats, so that a part at
+// the edge does not change all the time. Guarded by latency.turning.
 type mood struct {
 	cost func() time.Duration // of the loads that Redis saves, 0 while nothing is known of it; nil: nobody asks
 
@@ -70,7 +72,7 @@ func (m *mood) mayBegin(now time.Duration, n uint64, median time.Duration) bool 
 	if m.seen += n; m.seen < fewestSlow || now-m.began < max(slowAfter-median, leastAfter) {
 		return false
 	}
-	if m.calm *= moreCalm; m.ended == 0 || now-m.ended > forgetAfter {
+	if m.calm = longerCalm; m.ended == 0 || now-m.ended > forgetAfter {
 		m.calm = calmAfter
 	}
 	m.calmed = 0
@@ -156,6 +158,8 @@ func (b *Breaker) probeWhileSlow() {
 		began := time.Now()
 		err := b.probe()
 		b.Record(err)
-		b.Took(time.Since(began))
+		if err == nil || errors.Is(err, context.DeadlineExceeded) { // what it took to be refused says nothing
+			b.Took(time.Since(began))
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -169,4 +171,46 @@ func TestReadsThatOpenTheBreakerFailTheCallsThatAreQueued(t *testing.T) {
 	queued.expectError(breaker.ErrOpen)
 	held.Release()
 	inFlight.expect("v")
+}
+
+func TestWhatTheClientIsRefusedAfterPausesDoesNotSayHowSlowRedisIs(t *testing.T) {
+	t.Parallel()
+	for refusal, measures := range map[string]bool{
+		"READONLY You can't write against a read only replica.":  false,
+		"NOREPLICAS Not enough good replicas to write.":          false,
+		"WRONGPASS invalid username-password pair":               false,
+		"NOAUTH Authentication required.":                        false,
+		"OOM command not allowed when used memory > 'maxmemory'": true,
+	} {
+		for _, command := range []string{"get", "evalsha"} {
+			t.Run(refusal[:strings.Index(refusal, " ")]+" to "+command, func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t, patient)
+				answered := s.breakers.Breaker(0).Answered()
+				rule := s.proxy.On(redistest.Command(command), redistest.ReplyError(refusal))
+				said := func() bool {
+					select {
+					case <-answered:
+						return true
+					default:
+						return false
+					}
+				}
+				one := func() (err error) {
+					if command == "get" {
+						return ask(t, s.Link, "k").answer().Err
+					}
+					_, err = s.Do(t.Context(), "k", echoed("k", "v"))
+					return err
+				}
+				if err := one(); err == nil {
+					t.Error("it was not refused")
+				}
+				expect.Equal(t, "it was measured", said(), measures)
+				rule.Remove()
+				_ = one() // a refusal of another kind may come once more
+				redistest.Await(t, "an answer is measured", func() bool { return one() == nil && said() })
+			})
+		}
+	}
 }

@@ -16,6 +16,7 @@ type calls struct {
 	all     []*queuedCall
 	cmds    []*redis.Cmd
 	carried operation
+	pauses  bool
 	room    struct { // of the only call, mostly
 		all  [1]*queuedCall
 		cmds [1]*redis.Cmd
@@ -53,6 +54,7 @@ func (p *calls) carry(ctx context.Context) error {
 	for _, cmd := range p.cmds {
 		err := cmd.Err()
 		l.breakers.Failed(err)
+		p.pauses = p.pauses || paused(err)
 		if moved(err) {
 			goredis.Reload(l.rdb)
 		}
@@ -65,6 +67,8 @@ func (p *calls) carry(ctx context.Context) error {
 	}
 	return outcome
 }
+
+func (p *calls) paused() bool { return p.pauses }
 
 func (p *calls) scripts() []*script.Call {
 	all := make([]*script.Call, len(p.all))

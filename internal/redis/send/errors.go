@@ -46,6 +46,11 @@ func moved(err error) bool {
 // moves or has moved, or that nobody serves for a moment, or of a primary that is one no more, or has no replicas yet.
 func sentAgain(err error) bool { return moved(err) || script.Says(err, "NOREPLICAS") }
 
+// paused reports whether the client pauses and asks again after this error, or connects again, or was refused a connection.
+func paused(err error) bool {
+	return err != nil && (sentAgain(err) || script.Says(err, "NOAUTH", "WRONGPASS"))
+}
+
 // brokenConnection reports whether a connection ended, or could not be made, before its replies came.
 func brokenConnection(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

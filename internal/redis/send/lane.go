@@ -36,6 +36,8 @@ type parcel interface {
 	carry(ctx context.Context) error
 	// longer is how much longer than others it may take, as it has so many requests.
 	longer() time.Duration
+	// paused reports whether the client may have asked several times, with pauses, or for connections: what that took says nothing of Redis.
+	paused() bool
 	// read is how many bytes of values it brought.
 	read() int
 	// deliver hands the replies out.
@@ -225,7 +227,7 @@ func (l *lane) land(f *flight, err error) bool {
 // report reports a parcel's outcome to the breaker. When that opens it, the queue is answered at once. The user's hook
 // may be called, so the caller holds no mutex, and no worker that others wait for is about to gather.
 func (l *lane) report(f *flight, err error) {
-	if !l.apart && (err == nil || errors.Is(err, ErrTimeout)) {
+	if !l.apart && (err == nil && !f.parcel.paused() || errors.Is(err, ErrTimeout)) {
 		l.breaker.Took(f.took)
 	}
 	f.permit.Done(err)

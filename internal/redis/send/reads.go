@@ -231,6 +231,7 @@ type reads struct {
 	asked    time.Time   // the first of them; zero: they are never late
 	answered latch.Latch // done when the reads are answered
 	end      error       // ErrClosed: that is the answer
+	pauses   bool
 	more     slab.Slab[Read]
 	room     struct { // of the only read, mostly
 		first  Read
@@ -243,6 +244,7 @@ type reads struct {
 }
 
 func (g *reads) late()                 {}
+func (g *reads) paused() bool          { return g.pauses }
 func (g *reads) longer() time.Duration { return 0 }
 
 func (g *reads) under(ends context.Context) context.Context {
@@ -256,6 +258,7 @@ func (g *reads) carry(ctx context.Context) error {
 	for i := range g.len() {
 		err := g.replies.of(i).err
 		g.lane.link.breakers.Failed(err)
+		g.pauses = g.pauses || paused(err)
 		if !breaker.Unavailable(err) {
 			outcome = nil // any answer says that Redis can serve
 		}
