@@ -27,7 +27,7 @@ var errBroken = errors.New("broken")
 func keptWaiting(t *testing.T, cfg Config) (*fleet, *redistest.Proxy) {
 	t.Helper()
 	proxy := redistest.StartProxy(t, shared.Addr())
-	cfg.RedisTimeout = bearing
+	cfg.RedisTimeout, cfg.LoadTimeout = bearing, time.Hour // it may be held for as long as the test takes
 	f := newFleetOn(t, shared.Client(t), cfg, proxy.Client(t), shared.Client(t))
 	f.guards[1].cfg.HedgeAfter = off // it looks around
 	if cfg.HedgeAfter == soon {

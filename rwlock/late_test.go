@@ -91,12 +91,13 @@ func TestAReaderBehindADeadWriterAsksWhenThatIsDead(t *testing.T) {
 		}
 		return got
 	}
-	ask(dead, time.Second)
+	const grace = queue.LongestGrace * 5 / 6 // longer than a busy machine holds up the test
+	ask(dead, grace)
 	got := ask(reader, queue.LongestGrace)
-	if got.Left > time.Second {
+	if got.Left > grace {
 		t.Errorf("it is worth asking in %v", got.Left)
 	}
-	if ms := reply(t, f, reader.Beating(reader.Token, got.Ticket, queue.LongestGrace)); ms < 1 || ms > 1000 {
+	if ms := reply(t, f, reader.Beating(reader.Token, got.Ticket, queue.LongestGrace)); ms < 1 || ms > grace.Milliseconds() {
 		t.Errorf("after a heartbeat, in %d ms", ms)
 	}
 	reply(t, f, dead.Releasing(dead.Token, 0, false))

@@ -39,22 +39,28 @@ func (p *calls) under(ends context.Context) context.Context {
 }
 
 func (p *calls) carry(ctx context.Context) error {
-	l := p.all[0].lane.link
-	switch lane := p.all[0].lane; {
+	lane := p.all[0].lane
+	l := lane.link
+	alone, piped := l.alone, l.piped
+	if lane.noWrites.goOn() {
+		alone, piped = script.Once(l.alone), script.OncePipeliner(l.piped)
+	}
+	switch {
 	case lane.replicas > 0:
 		p.cmds = lane.acknowledged(ctx, p.scripts())
 	case lane.apart && len(p.all) == 1: // a cluster client does not follow a DEL by itself to where its key has moved
 		p.cmds = script.RunAll(ctx, l.rdb, p.scripts())
 	case len(p.all) == 1:
-		p.cmds = append(p.room.cmds[:0], p.all[0].Script.Run(ctx, l.alone))
+		p.cmds = append(p.room.cmds[:0], p.all[0].Script.Run(ctx, alone))
 	default:
-		p.cmds = script.RunAll(ctx, l.piped, p.scripts())
+		p.cmds = script.RunAll(ctx, piped, p.scripts())
 	}
 	outcome := context.Canceled // which the breaker does not count: all of it is sent again
 	for _, cmd := range p.cmds {
 		err := cmd.Err()
 		l.breakers.Failed(err)
 		p.pauses = p.pauses || paused(err)
+		lane.noWrites.note(err)
 		if moved(err) {
 			goredis.Reload(l.rdb)
 		}
@@ -88,7 +94,7 @@ func (p *calls) deliver() {
 	for i, c := range p.all {
 		cmd := p.cmds[i]
 		c.Trail.end(cmd.Err())
-		if broken := p.broken(cmd.Err()); !c.Single && (broken || len(p.all) > 1 && sentAgain(cmd.Err())) {
+		if broken := p.broken(cmd.Err()); !c.Single && (broken || len(p.all) > 1 && sentAgain(cmd.Err()) && !c.lane.noWrites.goOn()) {
 			c.again(broken)
 			continue
 		}

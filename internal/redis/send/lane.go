@@ -88,6 +88,8 @@ type lane struct {
 	landed    time.Time       // when there was a reply
 	alarm     lifecycle.Alarm // calls overdue
 
+	noWrites noWrites
+
 	wake  chan struct{} // has one worker gather; there is room for all
 	ended chan struct{} // closed with the lane
 }

@@ -2,10 +2,13 @@ package send
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -159,5 +162,32 @@ func TestServerThatIsDownIsAnErrorOfTheRequest(t *testing.T) {
 	receive(t, call.done)
 	if call.err == nil {
 		t.Error("the call has no error")
+	}
+}
+
+// The client asks again for a tenth of a second, and callers wait behind one another, which is worth it in a failover alone.
+func TestWhatIsRefusedForLongerThanAFailoverTakesIsSentOnce(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []string{"READONLY You can't write against a read only replica.", "NOREPLICAS Not enough good replicas to write."} {
+		t.Run(refusal[:strings.Index(refusal, " ")], func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, patient)
+			rule := s.proxy.On(redistest.Command("evalsha"), redistest.ReplyError(refusal))
+			sent := func(n int) int {
+				before := s.proxy.Commands()["evalsha"]
+				for _, d := range s.doAll(n, "k") {
+					if receive(t, d.done); d.err == nil && d.got.Err() == nil {
+						t.Error("it was not refused")
+					}
+				}
+				return s.proxy.Commands()["evalsha"] - before
+			}
+			expect.Equal(t, "sent several times at first", sent(1) > 1, true)
+			for _, n := range []int{1, 5} {
+				redistest.Await(t, fmt.Sprint("sent once: ", n), func() bool { return sent(n) == n })
+			}
+			rule.Remove()
+			do(t, s.Link, echoed("k", "v")).expect("v")
+		})
 	}
 }
