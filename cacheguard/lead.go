@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -110,7 +111,7 @@ func (r *rebuild) rememberFailure(out loaded) {
 // it is good only for calls that began before the loader did. The error says why it is not stored, unless its TTL does.
 func (r *rebuild) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64, unstored error) {
 	ctx = context.WithoutCancel(ctx)
-	stamp, refused := r.stamp(ctx, out.tags)
+	stamp, refused := r.stamp(ctx, &out)
 	if errors.Is(refused, epoch.ErrUnproven) {
 		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
 		r.giveUp()
@@ -152,16 +153,29 @@ func (r *rebuild) mayShowOld() bool {
 		return true
 	}
 	e, err := protocol.DecodeEntry(r.load.key, r.unfit)
+	r.load.made = e.Stamp
 	return err != nil || r.under.Confirms(e.Stamp) // an error: nobody could read it
 }
 
-// stamp returns the stamp of what was loaded after the epochs were ready.
-func (r *rebuild) stamp(ctx context.Context, of []string) (protocol.Stamp, error) {
-	tags := union(r.load.known, of)
-	if err := checkTags(tags); err != nil {
-		return protocol.Stamp{}, err
+// stamp returns the stamp of what was loaded after the epochs were ready. What is stored again keeps the one that it was made under.
+func (r *rebuild) stamp(ctx context.Context, out *loaded) (stamp protocol.Stamp, err error) {
+	var made protocol.Stamp
+	if out.again {
+		if made = r.load.made; made.Prefix.IsZero() {
+			return stamp, epoch.ErrUnproven
+		}
 	}
-	return r.under.Stamp(ctx, tags)
+	had := made.Tags.Names()
+	tags := union(r.load.known, out.tags, had)
+	if err = checkTags(tags); err != nil {
+		return stamp, err
+	}
+	more := slices.DeleteFunc(tags, func(tag string) bool { return slices.Contains(had, tag) })
+	if stamp, err = r.under.Stamp(ctx, more); err == nil && out.again {
+		made.Tags = append(slices.Clip(made.Tags), stamp.Tags...)
+		stamp = made
+	}
+	return stamp, err
 }
 
 // proof begins to ask whether the stamp is still valid, if anybody joined after the load began, and returns a function that tells.

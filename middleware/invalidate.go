@@ -13,6 +13,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/cache/pages"
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -148,9 +149,10 @@ var errNotSoft = errors.New("middleware: tags and prefixes cannot be invalidated
 
 // soften invalidates softly the page that a request asks for, which may have these keys.
 func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) error {
-	old := make(map[string]*record.Record)
+	old, made := make(map[string]*record.Record), make(map[string]*protocol.Stamp)
 	for _, key := range keys {
-		raw, _, err := cacheguard.Fetch(&pages.Read{Context: ctx, Key: key}, c.guard, key, cacheguard.Source[[]byte]{SkipLocal: true})
+		made[key] = new(protocol.Stamp)
+		raw, _, err := cacheguard.Fetch(&pages.Read{Context: ctx, Key: key, Made: made[key]}, c.guard, key, cacheguard.Source[[]byte]{SkipLocal: true})
 		if err != nil {
 			continue // there is none, or Invalidate says why not
 		}
@@ -168,7 +170,7 @@ func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) erro
 		source.Load = func(ctx context.Context, _ *[]byte) ([]byte, error) {
 			return c.stores(ctx, rec, c.rules.Remaining(rec, c.clock.Now())), nil
 		}
-		_, _, _ = cacheguard.Fetch(&pages.Read{Context: ctx, Key: key}, c.guard, key, source) // if it fails, the invalidation was not soft
+		_, _, _ = cacheguard.Fetch(&pages.Read{Context: ctx, Key: key, Made: made[key]}, c.guard, key, source) // if it fails, the invalidation was not soft
 	}
 	return nil
 }
