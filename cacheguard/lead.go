@@ -47,6 +47,9 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	r.joined, r.load.encode = flight.Entered(ctx), r.encode
 	began := r.guard.clock.Tick()
 	out := r.guard.loaders.run(ctx, r.load, r.slot)
+	if out.again { // who came after that was asked for may have come after an invalidation
+		began = r.shownBefore
+	}
 	a := out.answer(Loaded, began)
 	a.loaded = r.guard.clock.Tick()
 	switch {

@@ -19,6 +19,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cacheguard/cacheguardtest"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/middleware"
 )
 
@@ -36,6 +37,7 @@ type shelf struct {
 	by       string
 	text     atomic.Pointer[string]
 	mode     atomic.Pointer[string]
+	joined   atomic.Int64 // requests that wait for another's load
 	left     atomic.Int64 // requests to Redis until between is called
 	between  func()
 }
@@ -48,7 +50,8 @@ const (
 // newShelf returns one with a page that is stored and known to be hit.
 func newShelf(t *testing.T, by string, cfg middleware.Config) *shelf {
 	t.Helper()
-	s := &shelf{T: t, env: cacheguardtest.New(t, cacheguard.Config{}), by: by}
+	s := &shelf{T: t, by: by}
+	s.env = cacheguardtest.New(t, cacheguard.Config{Hooks: cacheguard.Hooks{OnJoin: func(string) { s.joined.Add(1) }}})
 	s.says("old", "")
 	cfg.Prefixes, cfg.KeepFor = []string{"/shop/"}, time.Hour
 	switch by {
@@ -123,6 +126,18 @@ func (s *shelf) get(instance int, a string) string {
 	w := s.send(instance, http.MethodGet, "/shop/1", a)
 	s.env.Settle()
 	return w.Body.String()
+}
+
+// begins asks an instance for the first variant, and returns when that has joined a load, or has asked Redis twice, or is done.
+func (s *shelf) begins(instance int) <-chan string {
+	answered, left, joined := make(chan string, 1), s.left.Load(), s.joined.Load()
+	go func() { // owner: the test; ends with the response; joined by receiving
+		answered <- s.send(instance, http.MethodGet, "/shop/1", "a").Body.String()
+	}()
+	redistest.Await(s, "it asks", func() bool {
+		return len(answered) > 0 || s.joined.Load() > joined || s.left.Load() <= left-2
+	})
+	return answered
 }
 
 func (s *shelf) send(instance int, method, url, a string) (w *httptest.ResponseRecorder) {
@@ -276,15 +291,20 @@ func TestWhatIsStoredAgainIsNoYoungerThanItsNames(t *testing.T) {
 					ending, by := names[draw.IntN(len(names))], []string{ofVary, ofClaim, ofCookie}[draw.IntN(3)]
 					t.Run(fmt.Sprintf("%s before request %d, %s", ending, at, by), func(t *testing.T) {
 						s := newShelf(t, by, c.cfg)
-						ended := make(chan struct{})
+						ended, who := make(chan struct{}), draw.IntN(len(s.handlers))
+						var late <-chan string
 						s.between = func() {
 							defer close(ended)
 							s.ends(ending)
+							late = s.begins(who)
 						}
 						s.left.Store(at)
 						c.way(s)
 						if more = s.left.Swap(0) <= 0; more {
 							<-ended // it may have been before a request in the background
+							if <-late == "old" {
+								t.Error("who came after that got the old page")
+							}
 							s.isGone("afterwards")
 						}
 					})
