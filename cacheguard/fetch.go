@@ -25,7 +25,8 @@ type Source[V any] struct {
 	Judge func(V) Verdict
 
 	// Load is the loader, as in Get. The value old is the one to be replaced. It is nil if there is none, or if it was
-	// invalidated before the load began. One that is returned again has the tags that Load names, and no others. Default: Fetch loads nothing, and returns ErrNotCached instead.
+	// invalidated before the load began. One that is returned again has the tags that this Load names, and no others.
+	// Default: Fetch loads nothing, and returns ErrNotCached instead.
 	Load func(ctx context.Context, old *V) (V, error)
 
 	// Tags are tags that the value has in any case, in addition to those of SetTags. They are known before Load begins,

@@ -135,7 +135,8 @@ func (c *Cache) purge(r *http.Request) int {
 
 // Soft makes an Invalidate with this context a soft one, as a field Soft does for PurgeHandler: for Config.StaleWhile, the
 // page may still be served while one request has it rebuilt, or if the handler fails. Pages that may not be served stale are invalidated as
-// always, and so are all if StaleWhile is 0.
+// always, and so are all if StaleWhile is 0. An Invalidate in earnest of the same page that returns while a soft one runs may be undone: the page
+// is then served stale as if it had been invalidated softly alone. Tags, groups, prefixes and InvalidateAll are not undone.
 //
 // InvalidateTags and InvalidatePrefix refuse such a context, and invalidate nothing: they make pages invalid without knowing which, so nobody
 // could say since when a page is stale, and whether another of its tags was invalidated in earnest.
