@@ -160,23 +160,23 @@ func (r *rebuild) mayShowOld() bool {
 	return err != nil || r.under.Confirms(e.Stamp) // an error: nobody could read it
 }
 
-// stamp returns the stamp of what was loaded after the epochs were ready. What is stored again keeps the one that it was made under.
-func (r *rebuild) stamp(ctx context.Context, out *loaded) (stamp protocol.Stamp, err error) {
+// stamp returns the stamp of what was loaded after the epochs were ready. What is stored again keeps the one that it was made under; if nobody
+// knows that, it is never valid.
+func (r *rebuild) stamp(ctx context.Context, out *loaded) (protocol.Stamp, error) {
 	var made protocol.Stamp
 	if out.again {
-		if made = r.load.made; made.Prefix.IsZero() {
-			return stamp, epoch.ErrUnproven
-		}
+		made = r.load.made
 	}
 	had := made.Tags.Names()
 	tags := union(r.load.known, out.tags, had)
-	if err = checkTags(tags); err != nil {
-		return stamp, err
+	if err := checkTags(tags); err != nil {
+		return made, err
 	}
-	more := slices.DeleteFunc(tags, func(tag string) bool { return slices.Contains(had, tag) })
-	if stamp, err = r.under.Stamp(ctx, more); err == nil && out.again {
-		made.Tags = append(slices.Clip(made.Tags), stamp.Tags...)
-		stamp = made
+	tags = slices.DeleteFunc(tags, func(tag string) bool { return slices.Contains(had, tag) })
+	stamp, err := r.under.Stamp(ctx, tags)
+	if out.again {
+		made.Tags = append(made.Tags, stamp.Tags...)
+		return made, err
 	}
 	return stamp, err
 }
