@@ -142,11 +142,11 @@ func (q *query[V]) read(ctx context.Context, past write.Past) (v V, how Outcome,
 
 // act does what decide says. Not done: the call reads again.
 func (q *query[V]) act(ctx context.Context, r *wanted[V], storing <-chan struct{}) (v V, how Outcome, done bool, err error) {
+	if q.spec.noted != nil {
+		*q.spec.noted = r.result.entry.Stamp
+	}
 	switch {
 	case r.action == doServe:
-		if q.spec.noted != nil {
-			*q.spec.noted = r.result.entry.Stamp
-		}
 		v, how, err = r.found.result()
 	case r.action == doRefresh && r.how == Stale && q.spec.isPatient():
 		v, how, err = q.awaitFresh(ctx, q.replacing(ctx, r, nil), r.result, r.read.Raw)

@@ -22,7 +22,7 @@ type loadSpec[V any] struct {
 	despiteTags func(V) bool // nil: none
 	skipLocal   bool
 	cacheOnly   bool            // nothing is loaded
-	noted       *protocol.Stamp // of what is served from Redis; nil: nobody asks
+	noted       *protocol.Stamp // of what was read from Redis; nil: nobody asks
 
 	tagger func(key string, v *V) []string // tags of the value, or of absence, which is nil; nil: none. Those of SetTags count too.
 }
