@@ -109,7 +109,7 @@ func (s *epochStage) load(ctx context.Context, l *stagedLoad) (err error) {
 		l.value = s.source
 	case 5:
 		if l.got.Status == protocol.Granted {
-			l.stamp, l.refused = l.r.stamp(ctx, []string{s.tag})
+			l.stamp, l.refused = l.r.stamp(ctx, &loaded{tags: []string{s.tag}})
 		}
 	case 6:
 		return s.end(ctx, l)

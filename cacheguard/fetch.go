@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 
+	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
@@ -24,7 +25,8 @@ type Source[V any] struct {
 	Judge func(V) Verdict
 
 	// Load is the loader, as in Get. The value old is the one to be replaced. It is nil if there is none, or if it was
-	// invalidated before the load began. Default: Fetch loads nothing, and returns ErrNotCached instead.
+	// invalidated before the load began. One that is returned again has the tags that this Load names, and no others.
+	// Default: Fetch loads nothing, and returns ErrNotCached instead.
 	Load func(ctx context.Context, old *V) (V, error)
 
 	// Tags are tags that the value has in any case, in addition to those of SetTags. They are known before Load begins,
@@ -53,9 +55,13 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 		var none V
 		return none, "", errNilGuard
 	}
-	return ask(ctx, g, key, &loadSpec[V]{
+	spec := &loadSpec[V]{
 		load: load{policy: &g.ordinary, unlimited: s.Unlimited, known: s.Tags}, judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, despiteTags: s.DespiteTags,
-	}, nil)
+	}
+	if page, is := ctx.(*pages.Read); is && page.Made != nil {
+		spec.noted, spec.made = page.Made, *page.Made
+	}
+	return ask(ctx, g, key, spec, nil)
 }
 
 // Outcome says how a Get came by its answer.

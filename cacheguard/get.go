@@ -142,6 +142,9 @@ func (q *query[V]) read(ctx context.Context, past write.Past) (v V, how Outcome,
 
 // act does what decide says. Not done: the call reads again.
 func (q *query[V]) act(ctx context.Context, r *wanted[V], storing <-chan struct{}) (v V, how Outcome, done bool, err error) {
+	if q.spec.noted != nil {
+		*q.spec.noted = r.result.entry.Stamp
+	}
 	switch {
 	case r.action == doServe:
 		v, how, err = r.found.result()

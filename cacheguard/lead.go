@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -46,6 +47,9 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	r.joined, r.load.encode = flight.Entered(ctx), r.encode
 	began := r.guard.clock.Tick()
 	out := r.guard.loaders.run(ctx, r.load, r.slot)
+	if out.again { // who came after that was asked for may have come after an invalidation
+		began = r.shownBefore
+	}
 	a := out.answer(Loaded, began)
 	a.loaded = r.guard.clock.Tick()
 	switch {
@@ -110,7 +114,7 @@ func (r *rebuild) rememberFailure(out loaded) {
 // it is good only for calls that began before the loader did. The error says why it is not stored, unless its TTL does.
 func (r *rebuild) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64, unstored error) {
 	ctx = context.WithoutCancel(ctx)
-	stamp, refused := r.stamp(ctx, out.tags)
+	stamp, refused := r.stamp(ctx, &out)
 	if errors.Is(refused, epoch.ErrUnproven) {
 		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
 		r.giveUp()
@@ -152,16 +156,29 @@ func (r *rebuild) mayShowOld() bool {
 		return true
 	}
 	e, err := protocol.DecodeEntry(r.load.key, r.unfit)
+	r.load.made = e.Stamp
 	return err != nil || r.under.Confirms(e.Stamp) // an error: nobody could read it
 }
 
-// stamp returns the stamp of what was loaded after the epochs were ready.
-func (r *rebuild) stamp(ctx context.Context, of []string) (protocol.Stamp, error) {
-	tags := union(r.load.known, of)
-	if err := checkTags(tags); err != nil {
-		return protocol.Stamp{}, err
+// stamp returns the stamp of what was loaded after the epochs were ready. What is stored again keeps the one that it was made under; if nobody
+// knows that, it is never valid.
+func (r *rebuild) stamp(ctx context.Context, out *loaded) (protocol.Stamp, error) {
+	var made protocol.Stamp
+	if out.again {
+		made = r.load.made
 	}
-	return r.under.Stamp(ctx, tags)
+	had := made.Tags.Names()
+	tags := union(r.load.known, out.tags, had)
+	if err := checkTags(tags); err != nil {
+		return made, err
+	}
+	tags = slices.DeleteFunc(tags, func(tag string) bool { return slices.Contains(had, tag) })
+	stamp, err := r.under.Stamp(ctx, tags)
+	if out.again {
+		made.Tags = append(made.Tags, stamp.Tags...)
+		return made, err
+	}
+	return stamp, err
 }
 
 // proof begins to ask whether the stamp is still valid, if anybody joined after the load began, and returns a function that tells.

@@ -35,6 +35,7 @@ type loaded struct {
 	took   time.Duration
 	ttl    time.Duration // as set by SetTTL, or unset
 	tags   []string      // as set by SetTags, and those of the value
+	again  bool          // it is the value of load.made
 	origin string        // of the load
 
 	what    protocol.Kind // of the payload, as it is stored
@@ -234,7 +235,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 			out = loaded{text: l.cfg.textOf(err)}
 		}
 		out.err, out.took, out.ttl = err, l.cfg.clock.Since(start), load.chosen()
-		out.tags = append(load.allTags(), tags...)
+		out.tags, out.again = append(load.allTags(), tags...), load.again.Load()
 		l.running.Add(-running)
 		j.policy.kind.running.Add(-running)
 		end(End{Err: out.err})

@@ -80,7 +80,7 @@ func (p *putting) Filling(ctx context.Context, generation string) (f protocol.Fi
 	if p.written == nil || ctx.Err() != nil {
 		return f
 	}
-	stamp, refused := r.stamp(ctx, p.written.tags)
+	stamp, refused := r.stamp(ctx, p.written)
 	if errors.Is(refused, epoch.ErrUnproven) {
 		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
 		return f

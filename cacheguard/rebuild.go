@@ -30,6 +30,7 @@ type rebuild struct {
 	slot        limit.Slot
 	epochs      *epoch.Reading // asked for in this attempt; nil: not yet
 	under       *epoch.Reading // from before the load; they are made with the request for the lease
+	shownBefore uint64         // the tick before it was asked whether the value that the loader is shown is valid; 0: it was not
 	waited      bool           // for its slot: by now, another instance may have stored the value
 	joined      int            // callers of the flight, when the load began
 	afterBypass bool           // it has given up on Redis once: if that fails again, it loads without
@@ -95,6 +96,9 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	request.Take, request.Inbox = request.Take || slow, g.inbox.Address()
 	runtime.Gosched() // callers that are about to join may do so before the tick, and be covered
 	before := g.clock.Tick()
+	if r.load.anew != nil {
+		r.shownBefore = before
+	}
 	if r.epochs = nil; polls > 0 { // there may be a value
 		r.asked(ctx)
 	}

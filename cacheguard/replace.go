@@ -277,7 +277,7 @@ func (r *rebuild) loadFor(ctx context.Context, generation string) (f protocol.Fi
 		r.why = out.err
 		return f
 	}
-	stamp, refused := r.stamp(ctx, out.tags)
+	stamp, refused := r.stamp(ctx, &out)
 	if errors.Is(refused, epoch.ErrUnproven) {
 		return f
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	whyoff "github.com/cacheguard/go/internal/cache/off"
+	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/internal/cache/write"
 )
 
@@ -62,6 +63,7 @@ type loading struct {
 	keys    []string
 	parent  *loading     // the load whose loader made this one necessary
 	ttl     atomic.Int64 // set by SetTTL; unset: the Guard's
+	again   atomic.Bool  // what it returns was read, and not made
 	batch   *batch       // that the load is part of; nil: of none
 
 	mu   sync.Mutex
@@ -70,6 +72,13 @@ type loading struct {
 
 // chosen is the TTL as set by SetTTL, or unset.
 func (l *loading) chosen() time.Duration { return time.Duration(l.ttl.Load()) }
+
+// Again is called by pages.Again.
+func (l *loading) Again() {
+	if l != nil {
+		l.again.Store(true)
+	}
+}
 
 // addTags adds tags. If there are too many, it keeps just enough to show that.
 func (l *loading) addTags(tags []string) {
@@ -94,7 +103,7 @@ func (l *loading) allTags() []string {
 // unset is a TTL that nobody chooses: too long for any clock.
 const unset = time.Duration(^uint64(0) >> 1)
 
-type loadingKey struct{}
+type loadingKey = pages.Loading
 
 func newLoading(ctx context.Context, l *loaders, k *kind, keys ...string) *loading {
 	load := &loading{loaders: l, kind: k, keys: keys, parent: loadingOf(ctx)}

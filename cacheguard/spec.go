@@ -21,7 +21,8 @@ type loadSpec[V any] struct {
 	judge       func(V) Verdict
 	despiteTags func(V) bool // nil: none
 	skipLocal   bool
-	cacheOnly   bool // nothing is loaded
+	cacheOnly   bool            // nothing is loaded
+	noted       *protocol.Stamp // of what was read from Redis; nil: nobody asks
 
 	tagger func(key string, v *V) []string // tags of the value, or of absence, which is nil; nil: none. Those of SetTags count too.
 }
@@ -37,6 +38,7 @@ type load struct {
 	encode    func(context.Context, *loaded)     // what was loaded, before its callers have it; nil: it is not stored
 	tags      func(v any) []string               // of the value, or of absence, nil
 	known     []string                           // tags that the value will have in any case
+	made      protocol.Stamp                     // of the value that the loader may return again; zero: of none
 	epochs    *epoch.Reading                     // from before the flight; nil: nobody has asked yet
 	scope     scope
 	batch     *batch     // that loads the key; nil: the load is on its own
@@ -101,7 +103,7 @@ func (j *load) reading(g *Guard) epoch.Reading {
 // not become valid again.
 func (j *load) forgetOld() {
 	if j.anew != nil {
-		j.run, j.anew = j.anew, nil
+		j.run, j.anew, j.made = j.anew, nil, protocol.Stamp{}
 	}
 }
 

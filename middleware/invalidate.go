@@ -13,6 +13,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/cache/pages"
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -134,7 +135,8 @@ func (c *Cache) purge(r *http.Request) int {
 
 // Soft makes an Invalidate with this context a soft one, as a field Soft does for PurgeHandler: for Config.StaleWhile, the
 // page may still be served while one request has it rebuilt, or if the handler fails. Pages that may not be served stale are invalidated as
-// always, and so are all if StaleWhile is 0.
+// always, and so are all if StaleWhile is 0. An Invalidate in earnest of the same page that returns while a soft one runs may be undone: the page
+// is then served stale as if it had been invalidated softly alone. Tags, groups, prefixes and InvalidateAll are not undone.
 //
 // InvalidateTags and InvalidatePrefix refuse such a context, and invalidate nothing: they make pages invalid without knowing which, so nobody
 // could say since when a page is stale, and whether another of its tags was invalidated in earnest.
@@ -148,9 +150,10 @@ var errNotSoft = errors.New("middleware: tags and prefixes cannot be invalidated
 
 // soften invalidates softly the page that a request asks for, which may have these keys.
 func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) error {
-	old := make(map[string]*record.Record)
+	old, made := make(map[string]*record.Record), make(map[string]*protocol.Stamp)
 	for _, key := range keys {
-		raw, _, err := cacheguard.Fetch(&pages.Read{Context: ctx, Key: key}, c.guard, key, cacheguard.Source[[]byte]{SkipLocal: true})
+		made[key] = new(protocol.Stamp)
+		raw, _, err := cacheguard.Fetch(&pages.Read{Context: ctx, Key: key, Made: made[key]}, c.guard, key, cacheguard.Source[[]byte]{SkipLocal: true})
 		if err != nil {
 			continue // there is none, or Invalidate says why not
 		}
@@ -168,7 +171,7 @@ func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) erro
 		source.Load = func(ctx context.Context, _ *[]byte) ([]byte, error) {
 			return c.stores(ctx, rec, c.rules.Remaining(rec, c.clock.Now())), nil
 		}
-		_, _, _ = cacheguard.Fetch(&pages.Read{Context: ctx, Key: key}, c.guard, key, source) // if it fails, the invalidation was not soft
+		_, _, _ = cacheguard.Fetch(&pages.Read{Context: ctx, Key: key, Made: made[key]}, c.guard, key, source) // if it fails, the invalidation was not soft
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -101,10 +102,13 @@ func checkTags(tags []string) error {
 	return errors.Join(problems...)
 }
 
-// stores has the Guard keep a record, by its tags, and is its text.
+// stores has the Guard keep a record, by its tags, and is its text. A record that was read keeps those that its handler set as well.
 func (c *Cache) stores(ctx context.Context, rec *record.Record, keep time.Duration) []byte {
 	if rec.IsResponse() {
 		cacheguard.SetTags(ctx, c.tagsOf(rec)...)
+	}
+	if rec.WasRead() {
+		pages.Again(ctx)
 	}
 	cacheguard.SetTTL(ctx, keep)
 	return rec.Encode()

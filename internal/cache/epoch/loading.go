@@ -174,7 +174,7 @@ func (r *Reading) ofTags(ctx context.Context, tags []string) ([]protocol.Epoch, 
 func (r *Reading) Prove(ctx context.Context, stamp protocol.Stamp) (proof Reading) {
 	proof = Reading{epochs: r.epochs, part: r.part, common: r.common, number: r.number, key: r.key, kind: r.kind, since: r.epochs.pending.Moment()}
 	if len(stamp.Tags) > 0 {
-		proof.guess = newRemembered(r.part, r.kind, namesOf(stamp.Tags))
+		proof.guess = newRemembered(r.part, r.kind, ofTags(stamp.Tags.Names()))
 	}
 	proof.Ask(ctx)
 	return proof

@@ -167,7 +167,7 @@ func (r *Reading) compareTags(ctx context.Context) {
 		i++
 	}
 	if !guessed || r.guess != nil && len(r.guess.names) != i {
-		r.epochs.memory.note(r.part, r.key, r.kind, namesOf(r.stamp.Tags))
+		r.epochs.memory.note(r.part, r.key, r.kind, ofTags(r.stamp.Tags.Names()))
 	}
 	if len(keys) == 0 || r.revoked {
 		return
@@ -206,13 +206,6 @@ func (r *Reading) Holds(ctx context.Context) (holds bool, redisErr, err error) {
 		return false, nil, nil // whatever the others are
 	}
 	return r.redisErr == nil, r.redisErr, nil
-}
-
-func namesOf(tags protocol.Tags) (names []string) {
-	for tag := range tags.All() {
-		names = append(names, OfTag(string(tag)))
-	}
-	return names
 }
 
 // Check asks for the epochs if that has not been done, and reports whether an entry is valid. The redisErr says that

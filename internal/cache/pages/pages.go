@@ -2,7 +2,11 @@
 // counted by itself, so metrics of the Guard leave them out.
 package pages
 
-import "context"
+import (
+	"context"
+
+	"github.com/cacheguard/go/internal/cache/protocol"
+)
 
 type mark struct{}
 
@@ -11,7 +15,19 @@ type mark struct{}
 type Read struct {
 	context.Context //nolint:containedctx // it is one
 	Key             string
-	Finish          bool // a load goes on when nobody waits for it any more
+	Finish          bool            // a load goes on when nobody waits for it any more
+	Made            *protocol.Stamp // what the value was made under: set by a read that finds one, for a later load that stores it again; nil: nobody asks
+}
+
+// Loading is the key of the load that a context belongs to.
+type Loading struct{}
+
+// Again says that the load of the context stores a value that it was given, or that was read as Made says, and did not make. So the entry has all
+// names that the value stood under, with the epochs of then: what was invalidated since the value was made stays so.
+func Again(ctx context.Context) {
+	if load, is := ctx.Value(Loading{}).(interface{ Again() }); is {
+		load.Again()
+	}
 }
 
 // Value is asked by IsRead.

@@ -56,6 +56,14 @@ func (t Tags) All() iter.Seq2[[]byte, Epoch] {
 	}
 }
 
+// Names are the tags alone.
+func (t Tags) Names() (names []string) {
+	for tag := range t.All() {
+		names = append(names, string(tag))
+	}
+	return names
+}
+
 func (t Tags) appendTo(entry []byte) []byte {
 	n := 0
 	for range t.All() {

@@ -92,6 +92,9 @@ func (e *Record) IsOf(raw []byte) bool {
 	return len(raw) > 0 && len(raw) == len(e.raw) && &raw[0] == &e.raw[0]
 }
 
+// WasRead reports whether the record, or the one that it is a copy of, was decoded, and not made.
+func (e *Record) WasRead() bool { return e.raw != nil }
+
 // IsResponse reports whether the record has a response to send.
 func (e *Record) IsResponse() bool { return e.Kind == Stored || e.Kind == Sliced }
 

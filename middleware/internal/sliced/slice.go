@@ -102,6 +102,7 @@ func (s *slice) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	if old != nil {
 		if rec, err := record.Decode(*old); err == nil && s.is(rec) && s.vouched(rec, s.page.Store.Clock.Now()) {
 			rec.Received, rec.Terms = s.page.Head.Received, s.page.Head.Terms
+			pages.Again(ctx)
 			cacheguard.SetTTL(ctx, s.page.Store.Rules.Remaining(s.page.Head, s.page.Store.Clock.Now()))
 			return rec.Encode(), nil
 		}
