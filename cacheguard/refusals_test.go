@@ -182,6 +182,41 @@ func TestAnUpdateOfAKeyThatIsTooLongIsRefused(t *testing.T) {
 	}
 }
 
+// Nor is what the end of a context or of the Guard cuts short, though Redis has been asked.
+func TestWhatIsCutShortIsNoFailureOfRedis(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: bearing})
+	mustGet(t, f.guards[1], "k", returns("v"))
+	g := newGuard(t, proxy.Client(t), Config{Prefix: f.guards[0].cfg.Prefix, Hooks: Hooks{OnRedisError: func(err *RedisError) { t.Error(err) }}})
+	held := proxy.On(scriptOf("inspect"), redistest.Hold).Times(1)
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() { // owner: the test; ends with Hit, which Inspect waits for
+		<-held.Hit()
+		cancel(why)
+	}()
+	_, err := g.Inspect(ctx, "k")
+	expect.ErrorIs(t, err, context.Canceled, why)
+	if _, is := errors.AsType[*RedisError](err); is {
+		t.Error(err)
+	}
+	held.Release()
+	refreshing := proxy.On(scriptOf("acquire"), redistest.Hold).Times(1)
+	_, how, err := Fetch(t.Context(), g, "k", Source[string]{Judge: says(Refresh), Load: func(context.Context, *string) (string, error) { return "w", nil }})
+	expect.Equal(t, "outcome", how, Stale)
+	expect.ErrorIs(t, err)
+	<-refreshing.Hit()
+	closed := make(chan struct{})
+	go func() { // owner: the test; ends with Close; joined below
+		defer close(closed)
+		_ = g.Close() // always nil
+	}()
+	<-g.life.Ending.Done()
+	redistest.Await(t, "the refresh has ended", func() bool { n, _ := g.flights.Count(func(k flightKey) bool { return k.key == "k" }); return n == 0 })
+	refreshing.Remove()
+	<-closed
+}
+
 // While Redis fails, too, no text has more than a part of a key.
 func TestErrorsAndLogRecordsHaveAPartOfALongKey(t *testing.T) {
 	t.Parallel()
