@@ -8,6 +8,8 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/redis/send"
+	"github.com/cacheguard/go/internal/run/errs"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 var (
@@ -52,7 +54,7 @@ type RedisError struct {
 }
 
 func (e *RedisError) Error() string {
-	return fmt.Sprintf("cacheguard: redis %s of %q: %v", e.Op, e.Key, e.Err)
+	return fmt.Sprintf("cacheguard: redis %s of %q: %v", e.Op, errs.Short(e.Key), e.Err)
 }
 
 func (e *RedisError) Unwrap() error { return e.Err }
@@ -65,7 +67,7 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("cacheguard: loader of %q panicked: %v", e.Key, e.Value)
+	return fmt.Sprintf("cacheguard: loader of %q panicked: %v", errs.Short(e.Key), e.Value)
 }
 
 // Unwrap returns the panic's value if it is an error.
@@ -84,7 +86,7 @@ type LoadError struct {
 }
 
 func (e *LoadError) Error() string {
-	return fmt.Sprintf("cacheguard: load of %q by another guard failed: %s", e.Key, e.Message)
+	return fmt.Sprintf("cacheguard: load of %q by another guard failed: %s", errs.Short(e.Key), e.Message)
 }
 
 // Unwrap returns those of CacheConfig.Errors that the loader's error matched, and the error that CacheConfig.ErrorCodec decoded.
@@ -106,7 +108,9 @@ type KeyError struct {
 	Err error
 }
 
-func (e *KeyError) Error() string { return fmt.Sprintf("cacheguard: key %q: %v", e.Key, e.Err) }
+func (e *KeyError) Error() string {
+	return fmt.Sprintf("cacheguard: key %q: %v", errs.Short(e.Key), e.Err)
+}
 
 func (e *KeyError) Unwrap() error { return e.Err }
 
@@ -148,16 +152,12 @@ func unanswered(ctx context.Context, key string, err error) error {
 	if errors.Is(err, flight.ErrClosed) || errors.Is(err, send.ErrClosed) {
 		return ErrClosed
 	}
-	return ended(ctx, key)
+	return ended(ctx, "get", key)
 }
 
-// ended is the error of a call whose context ended: it matches both the context's error and its cause.
-func ended(ctx context.Context, key string) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) || err == nil {
-		return fmt.Errorf("cacheguard: get %q: %w", key, cause)
-	}
-	return fmt.Errorf("cacheguard: get %q: %w: %w", key, err, cause)
+// ended is the error of an operation whose context ended: it matches both the context's error and its cause.
+func ended(ctx context.Context, op, key string) error {
+	return fmt.Errorf("cacheguard: %s %q: %w", op, errs.Short(key), lifecycle.Ended(ctx))
 }
 
 // failed reports whether a loader's error is a failure: neither absence, nor that nobody waits any more.
@@ -176,7 +176,7 @@ type loadTimeout struct {
 }
 
 func (e *loadTimeout) Error() string {
-	return fmt.Sprintf("cacheguard: load of %q took longer than LoadTimeout (%v): %v", e.key, e.limit, context.DeadlineExceeded)
+	return fmt.Sprintf("cacheguard: load of %q took longer than LoadTimeout (%v): %v", errs.Short(e.key), e.limit, context.DeadlineExceeded)
 }
 
 func (*loadTimeout) Unwrap() error { return context.DeadlineExceeded }

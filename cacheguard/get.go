@@ -6,6 +6,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/write"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // maxAsks is how often a call asks again because the answer it shared was older than itself, before it loads by itself.
@@ -234,7 +235,7 @@ func (q *query[V]) awaitStored(ctx context.Context, storing <-chan struct{}) err
 		}
 	}
 	if ctx.Err() != nil {
-		return ended(ctx, q.spec.key)
+		return ended(ctx, "get", q.spec.key)
 	}
 	return ErrNotCached
 }
@@ -245,11 +246,11 @@ func admit(ctx context.Context, within *loading, g *Guard, key string, hasLoad b
 	case key == "":
 		return errEmptyKey
 	case !hasLoad:
-		return fmt.Errorf("cacheguard: get %q: load is nil", key)
+		return fmt.Errorf("cacheguard: get %q: load is nil", errs.Short(key))
 	case within.includes(g, key):
-		return fmt.Errorf("%w: %q", ErrReentrant, key)
+		return fmt.Errorf("%w: %q", ErrReentrant, errs.Short(key))
 	case ctx.Err() != nil:
-		return ended(ctx, key)
+		return ended(ctx, "get", key)
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ type Here struct {
 // Inspect shows the person on call the state of a key, and changes nothing. It makes one request, with a script that
 // only reads, and another one for an entry with tags. It asks Redis even while a circuit breaker is open.
 //
-// When Redis fails, the error is a *RedisError, and the Inspection has only Here, what this instance knows. A disabled
+// When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx: the Inspection has only Here, what this instance knows. A disabled
 // Guard knows no more than that either; it returns no error, and State is missing, as nothing is stored.
 func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	switch {
@@ -107,7 +107,10 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	if g.cfg.Disabled {
 		return i, nil
 	}
-	if err := i.inspectVersionSlots(ctx, g); err != nil {
+	switch err := i.inspectVersionSlots(ctx, g); {
+	case err != nil && ctx.Err() != nil:
+		return i, ended(ctx, "inspect", key)
+	case err != nil:
 		return i, &RedisError{Op: "inspect", Key: key, Err: err}
 	}
 	return i, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // Put is Update for a write that returns the new value of the source. Put stores this value in the step that ends the
@@ -25,7 +26,7 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 	}
 	key := c.Key(k)
 	if write == nil {
-		return notCalled(fmt.Errorf("cacheguard: put %q: write is nil", key))
+		return notCalled(fmt.Errorf("cacheguard: put %q: write is nil", errs.Short(key)))
 	}
 	if key == "" {
 		return notCalled(errEmptyKey)

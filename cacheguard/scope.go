@@ -12,6 +12,7 @@ import (
 	whyoff "github.com/cacheguard/go/internal/cache/off"
 	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/internal/cache/write"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // scope says within what a call is made, according to its context.
@@ -179,7 +180,7 @@ func checkTag(tag string) error {
 	case tag == "":
 		return errors.New("cacheguard: tag is empty")
 	case len(tag) > maxTag:
-		return fmt.Errorf("cacheguard: tag %.40q… has %d bytes, more than %d", tag, len(tag), maxTag)
+		return errs.TooLong("cacheguard: tag", tag, maxTag)
 	}
 	return nil
 }

@@ -53,7 +53,9 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	switch {
 	case err != nil:
 		r.recall(err)
-		_ = r.guard.redisError("acquire", r.load.key, err) // no caller waits for it
+		if ctx.Err() == nil { // else the Guard is closed
+			_ = r.guard.redisError("acquire", r.load.key, err) // no caller waits for it
+		}
 		r.stay(ctx, r.guard.cfg.RedisTimeout)
 	case got.Status == protocol.Held:
 		r.stay(ctx, min(got.Left, max(lastTook, shortestStay)))

@@ -8,6 +8,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/run/errs"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Update writes to the source so that no Get that begins after Update returned, in any process, returns an older value, even
@@ -28,6 +29,7 @@ import (
 //
 // Update returns write's error, joined with what went wrong around it. Written tells whether write was called:
 //
+//   - Write was not called with an empty key or, unless Config.WriteLock takes it, one of more than 65,536 bytes, which no lock can have.
 //   - Write was not called on a *redis.Ring without Config.WriteLock: two could hold the lock.
 //   - Write was not called when the error matches rwlock.ErrNotAcquired (ctx ended, or a lock was lost before that) or
 //     ErrClosed, or is a *RedisError whose Op is update (but see Config.UpdateAnyway). The latter comes at once while the circuit breaker is
@@ -92,11 +94,13 @@ func checkUpdate(ctx context.Context, g *Guard, keys []string, call func(context
 		return fmt.Errorf("cacheguard: update %v: %w, or set Config.WriteLock", errs.Names(keys), err)
 	}
 	for _, key := range keys {
-		if key == "" {
+		switch {
+		case key == "":
 			return errEmptyKey
-		}
-		if write.Of(ctx).Includes(&g.writes, key) {
-			return fmt.Errorf("%w: update of %q within its update", ErrReentrant, key)
+		case len(key) > lifecycle.LongestName && g.cfg.WriteLock == nil: // else that lock says what it takes
+			return errs.TooLong("cacheguard: key", key, lifecycle.LongestName)
+		case write.Of(ctx).Includes(&g.writes, key):
+			return fmt.Errorf("%w: update of %q within its update", ErrReentrant, errs.Short(key))
 		}
 	}
 	return nil

@@ -68,6 +68,36 @@ func TestAnUpdateWhoseWriteLockIsLostSaysSo(t *testing.T) {
 	expect.Equal(t, "after the update", mustGet(t, f.guards[1], "k", returns("new")), "new")
 }
 
+// Whatever the write returns, and though neither the unlock nor the end of the update has an answer.
+func TestAnUpdateWhoseLeaseIsLostSaysSoThoughRedisDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second // longer than a busy machine stands still for
+	for name, keys := range map[string][]string{"Update": {"k"}, "UpdateMany": {"a", "b"}, "under a WriteLock": {"l"}} {
+		for returned, write := range map[string]func(context.Context) error{"nil": func(context.Context) error { return nil }, "the error": context.Context.Err} {
+			t.Run(name+", returns "+returned, func(t *testing.T) {
+				t.Parallel()
+				f, proxy := broken(t, shared, Config{LeaseTTL: lease, RedisTimeout: brisk})
+				g, prefix := f.guards[0], f.guards[0].cfg.Prefix
+				if name == "under a WriteLock" {
+					locks, err := mutex.New(proxy.Client(t), mutex.Config{Prefix: prefix + "-locks", TTL: lease, RedisTimeout: brisk})
+					expect.ErrorIs(t, err)
+					t.Cleanup(func() { _ = locks.Close() }) // always nil
+					g = newGuard(t, f.redis, Config{Prefix: prefix, WriteLock: locks, RedisTimeout: bearing})
+				}
+				err := g.UpdateMany(t.Context(), keys, func(ctx context.Context) error {
+					proxy.BlackHole(true)
+					<-ctx.Done()
+					return write(ctx)
+				})
+				expect.ErrorIs(t, err, rwlock.ErrLeaseLost)
+				expect.Equal(t, "Written", Written(err), true)
+				proxy.BlackHole(false)
+				proxy.Cut()
+			})
+		}
+	}
+}
+
 func TestAnUpdateThatDoesNotGetTheWriteLockDoesNotWrite(t *testing.T) {
 	t.Parallel()
 	f, lockServer := newWriteLocked(t, Config{UpdateAnyway: true}, mutex.Config{Prefix: "locks", RedisTimeout: time.Second})

@@ -87,10 +87,10 @@ func (l *Lease) Unlock(ctx context.Context) error {
 // release unlocks, once.
 func (l *Lease) release(ctx context.Context) error {
 	l.once.Do(func() {
-		lost := l.Context().Err() != nil || !l.hold.End()
+		lost := l.hold.End()
 		err := l.free(ctx)
-		if lost {
-			err = context.Cause(l.Context())
+		if lost != nil {
+			err = lost
 		}
 		l.err = lockErrors.Failed("unlock", l.name, err)
 		l.unlocked(l.err)

@@ -68,7 +68,7 @@ func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
 // does not, the work may have been done beside somebody else's.
 func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
 	if f == nil {
-		return fmt.Errorf("consensus: do %q: f is nil", name)
+		return lockErrors.NothingToDo(name)
 	}
 	l, err := k.Lock(ctx, name)
 	if err != nil {

@@ -14,7 +14,8 @@ var (
 	ErrNotAcquired = lifecycle.ErrNotAcquired
 
 	// ErrLeaseLost is the cause of a lease's context when the lease can no longer be trusted: it could not be
-	// renewed in time, somebody else has the lock, or MaxHold is over. Extend and Unlock return it when Redis says so.
+	// renewed in time, somebody else has the lock, or MaxHold is over. Unlock, and Do, return it then, and
+	// whatever else failed; Extend and Unlock also when Redis says so.
 	ErrLeaseLost = lifecycle.ErrLeaseLost
 
 	// ErrRevoked is the cause of a lease's context when the lock was taken away with Revoke.

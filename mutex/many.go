@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // Leases are locks held together.
@@ -36,7 +38,7 @@ func (k *Locker) LockMany(ctx context.Context, names ...string) (*Leases, error)
 	}
 	if cause := context.Cause(all.ctx); cause != nil { // while it waited for another
 		_ = all.Unlock(ctx)
-		return nil, fmt.Errorf("%w: %q: %w", ErrNotAcquired, names[0], cause)
+		return nil, fmt.Errorf("%w: %q: %w", ErrNotAcquired, errs.Short(names[0]), cause)
 	}
 	return all, nil
 }
@@ -60,9 +62,9 @@ func (all *Leases) Each() []*Lease { return slices.Clone(all.each) }
 // Unlock unlocks all, and joins their errors.
 func (all *Leases) Unlock(ctx context.Context) error {
 	all.end()
-	var errs []error
+	var failed []error
 	for _, l := range slices.Backward(all.each) {
-		errs = append(errs, l.Unlock(ctx))
+		failed = append(failed, l.Unlock(ctx))
 	}
-	return errors.Join(errs...)
+	return errors.Join(failed...)
 }

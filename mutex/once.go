@@ -8,6 +8,7 @@ import (
 
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // Once runs f unless the fleet has run it within the interval, and reports whether it did. It is for jobs that the scheduler of every
@@ -32,7 +33,7 @@ func (k *Locker) Once(
 	case f == nil:
 		return false, k.core().NothingToDo(name)
 	case interval < time.Millisecond || interval > config.Longest:
-		return false, fmt.Errorf("mutex: once %q: the interval %v is not between a millisecond and 10 years", name, interval)
+		return false, fmt.Errorf("mutex: once %q: the interval %v is not between a millisecond and 10 years", errs.Short(name), interval)
 	}
 	l, err := k.TryLock(ctx, name)
 	switch {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -45,7 +44,7 @@ func (q *Quorum) inspect(ctx context.Context, name string) (observe.Lock, error)
 		}
 	}
 	if len(answers) < q.majority {
-		return observe.Lock{}, fmt.Errorf("mutex: inspect %q: %w", name, errors.Join(errs...))
+		return observe.Lock{}, q.base.Failed("inspect", name, errors.Join(errs...))
 	}
 	return q.tally(answers), nil
 }

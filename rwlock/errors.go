@@ -10,8 +10,8 @@ var (
 	ErrNotAcquired = mutex.ErrNotAcquired
 
 	// ErrLeaseLost is the cause of a lease's context when the lease can no longer be trusted: it could not be
-	// renewed in time, it is gone from Redis, or MaxHold is over. Extend, Downgrade, TryUpgrade and Unlock return it when
-	// Redis says so.
+	// renewed in time, it is gone from Redis, or MaxHold is over. Unlock, and Do, return it then, and
+	// whatever else failed; Extend, Downgrade, TryUpgrade and Unlock also when Redis says so.
 	ErrLeaseLost = mutex.ErrLeaseLost
 
 	// ErrRevoked is the cause of a lease's context when the lock was taken away with Revoke.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/observe"
 )
 
@@ -134,7 +135,7 @@ func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
 	case key == "":
 		j.refusals.begin(op, "error", err)
 	default:
-		j.refusals.begin(op, "key", key, "error", err)
+		j.refusals.begin(op, "key", errs.Short(key), "error", err)
 	}
 	return true
 }
@@ -162,7 +163,7 @@ func (j *Journal) alone() int64 { return j.without.Load() + j.hedged.Load() }
 // nothing.
 func (j *Journal) PendingChanged(key string) {
 	if j != nil {
-		j.pending.changed("key", key)
+		j.pending.changed("key", errs.Short(key))
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // logEvery is how often a Guard logs things of one kind.
@@ -37,7 +39,7 @@ func (t *Throttle) Log(ctx context.Context, logger *slog.Logger, level slog.Leve
 		}
 	}
 	if key != "" {
-		args = append([]any{"key", key}, args...)
+		args = append([]any{"key", errs.Short(key)}, args...)
 	}
 	if held := t.held.Swap(0); held > 0 {
 		args = append(args, "more", held) // like it, that were not logged

@@ -155,8 +155,8 @@ func (u *Update) stopped() (err error) {
 }
 
 func (u *Update) overdue() error {
-	return fmt.Errorf("cacheguard: update %q: write took longer than UpdateTimeout (%v), and others may have written meanwhile: %w",
-		u.keys, u.of.Timeout, lifecycle.ErrLeaseLost)
+	return fmt.Errorf("cacheguard: update %v: write took longer than UpdateTimeout (%v), and others may have written meanwhile: %w",
+		errs.Names(u.keys), u.of.Timeout, lifecycle.ErrLeaseLost)
 }
 
 // callWrite calls write, and ends what that has named, even if it fails or panics.

@@ -175,9 +175,14 @@ func (h *Hold) Lose(cause error) {
 	}
 }
 
-// End ends the hold by the holder's wish: the lease is not renewed any more, and the context is cancelled. It reports
-// whether the lease was trusted until now.
-func (h *Hold) End() bool { return h.finish(context.Canceled) }
+// End ends the hold by the holder's wish: the lease is not renewed any more, and the context is cancelled. It returns why
+// the lease was lost before; nil: it was trusted until now. As Err of the context, it looks at the clock.
+func (h *Hold) End() (lost error) {
+	if h.expire(); !h.finish(context.Canceled) {
+		lost = context.Cause(h.ctx)
+	}
+	return lost
+}
 
 func (h *Hold) finish(cause error) bool {
 	h.mu.Lock()

@@ -112,8 +112,8 @@ func TestAHoldEndsAfterItsMaximum(t *testing.T) {
 
 func TestAnEndedHoldIsNotLost(t *testing.T) {
 	bubble(t, 0, func(t *testing.T, h *hold.Hold, lost *int) {
-		if !h.End() || h.End() {
-			t.Error("End does not know whether it was the first")
+		if first, second := h.End(), h.End(); first != nil || second == nil {
+			t.Errorf("End does not know whether it was the first: %v, %v", first, second)
 		}
 		h.Lose(errLost)
 		pass(time.Minute)
@@ -134,5 +134,10 @@ func TestErrComparesTheClock(t *testing.T) {
 			t.Fatal("a lease that is over counts as alive")
 		}
 		h.End()
+		h = new(hold.Hold)
+		h.Begin(context.Background(), options(nil), time.Now().Add(-time.Minute), 10*time.Second)
+		if !errors.Is(h.End(), errLost) {
+			t.Fatal("a lease that was over counts as held to the end")
+		}
 	}
 }

@@ -3,6 +3,7 @@ package locker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -191,9 +192,6 @@ func (l *Lease) change(ctx context.Context, do func() error) error {
 	}
 }
 
-// Unlock gives the lock up, once.
-func (l *Lease) Unlock() error { return l.finish(nil) }
-
 // Run waits for a lock with the package's own function, and runs f with its lease, as the package calls it.
 func Run[K, L any](
 	ctx context.Context, k K, lock func(K, context.Context, string) (L, error), core *Locker, held func(L) *Lease, name string,
@@ -217,25 +215,23 @@ func Do[L any](ctx context.Context, l *Lease, as L, f func(context.Context, L) e
 	return f(ctx, as)
 }
 
-// finish unlocks, once. The cause, if there is one, is why its holder did not do so.
-func (l *Lease) finish(cause error) error {
+// Unlock gives the lock up, once.
+func (l *Lease) Unlock() error {
 	if l.Locker.Life == nil {
 		return l.Locker.NilLease()
 	}
 	l.ending.Lock()
 	defer l.ending.Unlock()
 	if !l.ended {
-		l.endLocked(errors.Join(l.unlocking(cause), l.unlocking(l.release())))
+		l.endLocked(l.release())
 	}
 	return l.err
 }
 
 func (l *Lease) endLocked(err error) {
-	l.ended, l.err = true, err
-	l.unlocked(err)
+	l.ended, l.err = true, l.Locker.Failed("unlock", l.Name, err)
+	l.unlocked(l.err)
 }
-
-func (l *Lease) unlocking(err error) error { return l.Locker.Failed("unlock", l.Name, err) }
 
 // release gives the lock up. If Close has not waited for it, it does not ask Redis: such a lease was lost before.
 func (l *Lease) release() error {
@@ -244,16 +240,28 @@ func (l *Lease) release() error {
 		return context.Cause(l.Context())
 	}
 	defer life.Leave()
-	reply, err := l.Claim.GiveUp(l.hold.End())
+	before := l.hold.End()
+	reply, err := l.Claim.GiveUp(before == nil)
 	life.Remove(l)
+	return given(before, reply, err)
+}
+
+// given is the error of an unlock with that answer. Its holder hears why the lease was lost before, whatever else went wrong.
+func given(before error, reply int, err error) error {
 	if err == nil && reply != queue.Done {
 		err = lost(reply)
 	}
-	return err
+	switch {
+	case before == nil || errors.Is(err, before):
+		return err
+	case err == nil:
+		return before
+	}
+	return fmt.Errorf("%w: %w", before, err)
 }
 
 // abort is what Close does to it.
 func (l *Lease) abort(cause error) {
 	l.Lose(cause)
-	_ = l.finish(cause) // if this fails, the lease expires
+	_ = l.Unlock() // if this fails, the lease expires
 }

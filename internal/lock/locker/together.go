@@ -92,7 +92,7 @@ func askTogether(ctx context.Context, k *Locker, claims []*Queued, take func(i i
 func UnlockTogether(
 	k *Locker, held []*Queued, give func(i int, release script.Call) script.Call, read func(i int, reply *script.Reply) (int, error),
 ) []Unlocked {
-	all, trusted := make([]Unlocked, len(held)), make([]bool, len(held))
+	all, before := make([]Unlocked, len(held)), make([]error, len(held))
 	var calls []script.Call
 	var at []int              // of the calls, in held
 	counted := k.Life.Enter() // else Close has aborted all leases
@@ -104,10 +104,10 @@ func UnlockTogether(
 		case l.ended:
 			all[i].Lock = l.err
 		case !counted:
-			l.endLocked(l.unlocking(context.Cause(l.Context())))
+			l.endLocked(context.Cause(l.Context()))
 			all[i].Lock = l.err
 		default:
-			trusted[i] = l.hold.End()
+			before[i] = l.hold.End()
 			calls, at = append(calls, give(i, c.release())), append(at, i)
 		}
 	}
@@ -126,12 +126,10 @@ func UnlockTogether(
 		}
 		all[i].Sent, all[i].Failed = true, err
 		if err == nil {
-			if reply = held[i].released(trusted[i], reply); reply != queue.Done {
-				err = lost(reply)
-			}
+			reply = held[i].released(before[i] == nil, reply)
 		}
 		k.Life.Remove(l)
-		l.endLocked(l.unlocking(err))
+		l.endLocked(given(before[i], reply, err))
 		all[i].Lock = l.err
 	}
 	return all

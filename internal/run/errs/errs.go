@@ -1,13 +1,16 @@
-// Package errs joins the errors of a call about many things, so that they fit a log line.
+// Package errs joins the errors of a call about many things, so that they fit a log line, and shortens names for it.
 package errs
 
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
-// shown is how many errors, or names, a text has; the rest is counted.
-const shown = 10
+const (
+	shown      = 10  // errors, or names, are in a text; the rest is counted
+	shownBytes = 200 // of a name are
+)
 
 // list is what Join returns. Its errors are neither nil nor lists.
 type list struct{ errs []error }
@@ -55,8 +58,29 @@ func (l *list) Unwrap() []error { return l.errs }
 type Names []string
 
 func (n Names) String() string {
-	if len(n) <= shown {
-		return fmt.Sprintf("%q", []string(n))
+	var some []string
+	for _, name := range n[:min(len(n), shown)] {
+		some = append(some, Short(name))
 	}
-	return fmt.Sprintf("%q and %d more", []string(n[:shown]), len(n)-shown)
+	if len(n) <= shown {
+		return fmt.Sprintf("%q", some)
+	}
+	return fmt.Sprintf("%q and %d more", some, len(n)-shown)
+}
+
+// Short is a name as an error or a log has it: of one with more than 200 bytes, these, and how many it has.
+func Short(name string) string {
+	n := shownBytes
+	if len(name) <= n {
+		return name
+	}
+	for n > shownBytes-utf8.UTFMax && !utf8.RuneStart(name[n]) {
+		n--
+	}
+	return fmt.Sprintf("%s… (%d bytes)", name[:n], len(name))
+}
+
+// TooLong is why a name is refused that has more bytes than it may have.
+func TooLong(what, name string, most int) error {
+	return fmt.Errorf("%s %.40q… has %d bytes, more than %d", what, name, len(name), most)
 }

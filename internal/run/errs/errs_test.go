@@ -57,3 +57,23 @@ func TestManyNamesAreCounted(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestALongNameIsShortened(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"": "", "a": "a", strings.Repeat("k", 200): strings.Repeat("k", 200),
+		strings.Repeat("k", 201):       strings.Repeat("k", 200) + "… (201 bytes)",
+		"k" + strings.Repeat("ä", 500): "k" + strings.Repeat("ä", 99) + "… (1001 bytes)",
+		strings.Repeat("\xbf", 1000):   strings.Repeat("\xbf", 196) + "… (1000 bytes)", // no rune starts anywhere
+	} {
+		if got := errs.Short(name); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := errs.Names([]string{"a", strings.Repeat("k", 1<<20)}).String(); len(got) > 300 {
+		t.Errorf("%d bytes", len(got))
+	}
+	if err := errs.TooLong("a name", strings.Repeat("k", 600), 512); !strings.HasSuffix(err.Error(), `k"… has 600 bytes, more than 512`) || len(err.Error()) > 100 {
+		t.Error(err)
+	}
+}

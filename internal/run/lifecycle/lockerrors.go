@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // The errors of all locks, which package mutex describes.
@@ -29,7 +31,7 @@ func (e LockErrors) Name(name string, most int) error {
 	case name == "":
 		return fmt.Errorf("%s: name is empty", e.Package)
 	case len(name) > most:
-		return fmt.Errorf("%s: name %.40q… has %d bytes, more than %d", e.Package, name, len(name), most)
+		return errs.TooLong(e.Package+": name", name, most)
 	}
 	return nil
 }
@@ -42,7 +44,7 @@ func (e LockErrors) NilLease() error { return fmt.Errorf("%s: %w", e.Package, Er
 
 // NothingToDo is the error of a call that was given no function to run under the lock.
 func (e LockErrors) NothingToDo(name string) error {
-	return fmt.Errorf("%s: do %q: f is nil", e.Package, name)
+	return fmt.Errorf("%s: do %q: f is nil", e.Package, errs.Short(name))
 }
 
 // Begin begins a call on the lock of the name, which is on Redis. Each nil is followed by one life.Done.
@@ -62,7 +64,7 @@ func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
 	case errors.Is(err, ErrLockClosed):
 		return err
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w: %q: %w", e.Package, ErrNotAcquired, name, Ended(ctx))
+		return fmt.Errorf("%s: %w: %q: %w", e.Package, ErrNotAcquired, errs.Short(name), Ended(ctx))
 	case errors.Is(err, ErrNotAcquired):
 		return e.Taken(name)
 	}
@@ -71,12 +73,12 @@ func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
 
 // Taken is the error of a call that did not get the lock because others have it.
 func (e LockErrors) Taken(name string) error {
-	return fmt.Errorf("%s: %w: %q", e.Package, ErrNotAcquired, name)
+	return fmt.Errorf("%s: %w: %q", e.Package, ErrNotAcquired, errs.Short(name))
 }
 
 // TooLate is the error of a call that got its answer after the end of the lease.
 func (e LockErrors) TooLate(lease context.Context, name string) error {
-	return fmt.Errorf("%s: lock %q: the answer took longer than the lease: %w", e.Package, name, context.Cause(lease))
+	return fmt.Errorf("%s: lock %q: the answer took longer than the lease: %w", e.Package, errs.Short(name), context.Cause(lease))
 }
 
 // Failed is the error of an operation on a lock; nil if err is.
@@ -84,5 +86,5 @@ func (e LockErrors) Failed(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %s %q: %w", e.Package, op, name, err)
+	return fmt.Errorf("%s: %s %q: %w", e.Package, op, errs.Short(name), err)
 }

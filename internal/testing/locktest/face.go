@@ -57,6 +57,8 @@ func RunFace[K OnRedis[L], L Held](t *testing.T, f Face[K, L]) {
 		"an unlock of a lost lease beside Close is joined or says it":     closeRace[K, L],
 		"an unlock of a lost lease after Close says why it was lost":      closedAfter[K, L],
 		"a lease ends in time when Redis cannot be reached":               cutFromRedis[K, L],
+		"Do says that the lease was lost whatever else failed":            lostUnderDo[K, L],
+		"Do says that the lease was lost though Redis has it still":       overdue[K, L],
 		"calls on a server that hangs return its error":                   hangs[K, L],
 		"an unlock hands on when Redis is out of memory":                  outOfMemory[K, L],
 		"a restart that forgets a lock ends its lease and waiters go on":  forgets[K, L],

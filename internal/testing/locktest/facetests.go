@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -218,10 +219,53 @@ func cutFromRedis[K OnRedis[L], L Held](s *stage[K, L]) {
 	next := w.Got()
 	p.BlackHole(false)
 	p.Cut()
-	if l.Unlock(s.Context()) == nil {
-		s.Error("what was lost was unlocked")
-	}
+	expect.ErrorIs(s, l.Unlock(s.Context()), lifecycle.ErrLeaseLost)
 	s.unlock(next) // which it has not taken away
+}
+
+// lostUnderDo cuts a holder off from Redis, so that it cannot unlock either, until its lease is lost, or only for its unlock; or its
+// caller ends its context. Only the first has lost the lease while it had it, whatever f returns.
+func lostUnderDo[K OnRedis[L], L Held](s *stage[K, L]) {
+	why := errors.New("enough")
+	for _, c := range []struct {
+		what string
+		lost bool
+		ttl  time.Duration
+		end  func(cut func(), leave context.CancelCauseFunc)
+	}{
+		{"lost", true, 3 * time.Second, func(cut func(), _ context.CancelCauseFunc) { cut() }},
+		{"cancelled by its caller", false, redistest.Patience, func(_ func(), leave context.CancelCauseFunc) { leave(why) }},
+		{"cancelled by its caller and then cut off", false, redistest.Patience, func(cut func(), leave context.CancelCauseFunc) { cut(); leave(why) }},
+	} {
+		for _, returned := range []func(context.Context) error{func(context.Context) error { return nil }, context.Context.Err} {
+			p := redistest.StartProxy(s, s.face.Server.Addr())
+			k := s.on(p.Client(s), config.Lock{TTL: c.ttl, RedisTimeout: redistest.Brisk})
+			ctx, leave := context.WithCancelCause(s.Context())
+			err := k.Do(ctx, rand.Text(), func(ctx context.Context, _ L) error {
+				c.end(func() { p.BlackHole(true) }, leave)
+				<-ctx.Done()
+				return returned(ctx)
+			})
+			if errors.Is(err, lifecycle.ErrLeaseLost) != c.lost {
+				s.Errorf("%s: %v", c.what, err)
+			}
+			leave(nil)
+			p.BlackHole(false)
+			p.Cut()
+		}
+	}
+}
+
+// overdue has a lease that is lost by its holder's clock, and stands in Redis.
+func overdue[K OnRedis[L], L Held](s *stage[K, L]) {
+	for _, cause := range []error{lifecycle.ErrLeaseLost, lifecycle.ErrRevoked} {
+		err := s.open(config.Lock{}).Do(s.Context(), "x", func(ctx context.Context, l L) error {
+			s.face.Lose(l, cause)
+			<-ctx.Done()
+			return nil
+		})
+		expect.ErrorIs(s, err, cause)
+	}
 }
 
 func hangs[K OnRedis[L], L Held](s *stage[K, L]) {
