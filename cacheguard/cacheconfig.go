@@ -206,6 +206,15 @@ func (c *CacheConfig[K, V]) check() error {
 	return p.Err()
 }
 
+// checkWithin looks at what a setting needs of the Guard's.
+func (c *CacheConfig[K, V]) checkWithin(g *Guard) error {
+	p := config.Problems{Of: "CacheConfig"}
+	if c.Patience > 0 && c.policy(g).staleFor == 0 {
+		p.Add("Patience", "it needs StaleFor, which neither CacheConfig nor Config has")
+	}
+	return p.Err()
+}
+
 // policy returns the Cache's policy, with the Guard's settings where a field has none.
 func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	p := g.ordinary
