@@ -168,3 +168,23 @@ type upper struct{}
 
 func (upper) Marshal(v any) ([]byte, error)      { return []byte(strings.ToUpper(v.(string))), nil }
 func (upper) Unmarshal(data []byte, v any) error { *v.(*string) = string(data); return nil }
+
+func TestAnIntentThatIsForgottenFailsTheTest(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end  func(*cacheguardtest.Env, *cacheguard.Intent)
+		want int
+	}{
+		"forgotten": {func(*cacheguardtest.Env, *cacheguard.Intent) {}, 1},
+		"done":      {func(_ *cacheguardtest.Env, in *cacheguard.Intent) { expect.ErrorIs(t, in.Done(t.Context())) }, 0},
+		"closed":    {func(env *cacheguardtest.Env, _ *cacheguard.Intent) { expect.ErrorIs(t, env.Guard.Close()) }, 0}, // as by a process that dies
+	} {
+		inner := &reporter{T: t}
+		env := cacheguardtest.New(inner, cacheguard.Config{})
+		in, err := env.Guard.Intend(t.Context(), cacheguard.Changes{Keys: []string{"x"}})
+		expect.ErrorIs(t, err)
+		test.end(env, in)
+		inner.end()
+		expect.Equal(t, name+": errors", len(inner.errors), test.want)
+	}
+}
