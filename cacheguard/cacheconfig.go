@@ -111,7 +111,9 @@ type CacheConfig[K comparable, V any] struct {
 	// one may be a transaction that is never committed.
 	Replace time.Duration
 
-	// MadeOf names the Caches of this Guard that Load and LoadMany read: values of this Cache are made of theirs, as a view of a product is. A call that
+	// MadeOf names the Caches of this Guard that Load and LoadMany read: values of this Cache are made of theirs, as a view of a product is. It orders
+	// what a call ends, and ends nothing by itself: a write of a product names the product and its views, and so the remembered absence of a view
+	// that can now be made (see Changes, or a tag). A call that
 	// names keys of both, Invalidate or Intent.Done, ends theirs first, and its own when Redis has acknowledged that. Otherwise a load in between would
 	// make its value of an old one of theirs, and store it. That takes a round trip more; calls that name keys of one of them alone take none. Any
 	// value may have a tag, so a call that names a tag and something else ends the tag with theirs, and again with its own.
@@ -202,6 +204,15 @@ func (c *CacheConfig[K, V]) check() error {
 	}
 	if c.Version < 0 || c.Version > maxVersion {
 		p.Add("Version", "%d is not between 0 (none) and %d", c.Version, maxVersion)
+	}
+	return p.Err()
+}
+
+// checkWithin looks at what a setting needs of the Guard's.
+func (c *CacheConfig[K, V]) checkWithin(g *Guard) error {
+	p := config.Problems{Of: "CacheConfig"}
+	if c.Patience > 0 && c.policy(g).staleFor == 0 {
+		p.Add("Patience", "it needs StaleFor, which neither CacheConfig nor Config has")
 	}
 	return p.Err()
 }

@@ -93,10 +93,10 @@ type Config struct {
 	// not call write.
 	UpdateAnyway bool
 
-	// Replicas is how many replicas must acknowledge (WAIT) an Invalidate, InvalidateTags, InvalidateAll, Update or Put
+	// Replicas is how many replicas must acknowledge (WAIT) an Invalidate, InvalidateTags, InvalidateAll, Intend, Also, Update or Put
 	// before it counts, so that a failover to one of them forgets no invalidation. If they do not within RedisTimeout,
-	// the error matches ErrNotReplicated: an invalidation is then pending, although the primary has it, and an Update
-	// does not write. On a cluster, that many replicas of each node concerned must acknowledge. Reads and loads do not
+	// the error matches ErrNotReplicated: an invalidation is then pending, although the primary has it, an Intend
+	// and an Also fail, and an Update does not write. On a cluster, that many replicas of each node concerned must acknowledge. Reads and loads do not
 	// wait. All instances need the same number. docs/locks.md says what this does not promise. Default: 0, off.
 	Replicas int
 

@@ -165,7 +165,7 @@ func failed(err error) bool {
 	return err != nil && !absentAlone(err) && !errors.Is(err, context.Canceled)
 }
 
-// ErrNotReplicated is matched by the *RedisError of an Invalidate, Update or Put that reached the primary, but that fewer replicas
+// ErrNotReplicated is matched by the *RedisError of an Invalidate, Intend, Also, Update or Put that reached the primary, but that fewer replicas
 // than Config.Replicas acknowledged in time. It is the same error in all packages of the library.
 var ErrNotReplicated = send.ErrNotReplicated
 

@@ -2,6 +2,8 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -34,13 +36,29 @@ func TestAValueThatDoesNotComeBackAsItWasIsToldOnceAndCounted(t *testing.T) {
 	expect.Equal(t, "counted, with that of a Put", g.Stats().Altered, 4)
 }
 
+// An encoding of its own, or of what it embeds, may leave out a field.
+func TestAValueWhoseOwnEncodingLosesAFieldIsCounted(t *testing.T) {
+	t.Parallel()
+	type opening struct {
+		time.Time
+		Name string
+	}
+	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing})
+	c := newCaches(t, f, CacheConfig[int, opening]{Name: "opening", Load: func(context.Context, int) (opening, error) {
+		return opening{time.Now(), "fair"}, nil
+	}})[0]
+	_, err := c.Get(t.Context(), 1)
+	expect.Equal(t, "error", err, nil)
+	f.stored()
+	expect.Equal(t, "altered", f.guards[0].Stats().Altered, 1)
+}
+
 // Else each Get would load, on each instance, for ever, and nobody would know why.
 func TestAValueThatCannotBeDecodedIsNotStored(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing})
-	type drawing struct{ Of oddtypes.Shape }
-	caches := newCaches(t, f, CacheConfig[int, drawing]{Name: "drawing", Load: func(context.Context, int) (drawing, error) {
-		return drawing{oddtypes.Square{Side: 2}}, nil
+	caches := newCaches(t, f, CacheConfig[int, oneWay]{Name: "drawing", Load: func(context.Context, int) (oneWay, error) {
+		return oneWay{oddtypes.Square{Side: 2}}, nil
 	}})
 	for i := range 20 { // more than the first ones
 		v, err := caches[i%2].Get(t.Context(), 1)
@@ -53,6 +71,12 @@ func TestAValueThatCannotBeDecodedIsNotStored(t *testing.T) {
 	expect.Equal(t, "damaged", f.events.damaged.Load(), 0)
 }
 
+// oneWay can be encoded, and not decoded.
+type oneWay struct{ Of oddtypes.Square }
+
+func (w oneWay) MarshalText() ([]byte, error) { return fmt.Append(nil, w.Of.Side), nil }
+func (*oneWay) UnmarshalText([]byte) error    { return errors.New("there is no way back") }
+
 func TestNewCacheRefusesWhatNeverComesBack(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing})
@@ -60,6 +84,13 @@ func TestNewCacheRefusesWhatNeverComesBack(t *testing.T) {
 	cfg := CacheConfig[int, []job]{Name: "job", Load: func(context.Context, int) ([]job, error) { return nil, nil }}
 	_, err := NewCache(f.guards[0], cfg)
 	if err == nil || !strings.Contains(err.Error(), "CacheConfig.Codec") || !strings.Contains(err.Error(), "job.Done: a chan int") {
+		t.Errorf("error %v", err)
+	}
+	type drawing struct {
+		Layers map[string][]*struct{ Of oddtypes.Shape }
+	}
+	_, err = NewCache(f.guards[0], CacheConfig[int, drawing]{Name: "drawing", Load: func(context.Context, int) (drawing, error) { return drawing{}, nil }})
+	if err == nil || !strings.Contains(err.Error(), "drawing.Layers.Of: nothing says which type") {
 		t.Errorf("error %v", err)
 	}
 	cfg.Codec = exitCodec{} // it may know what nobody else does

@@ -27,11 +27,16 @@ type Cache[K comparable, V any] struct {
 }
 
 // NewCache returns a Cache of the Guard. The error names every field of cfg that is out of range. Without a Codec, it also refuses values that
-// encoding/json never brings back, by the path of the field: a chan, a func, an interface with methods, a struct without an exported field.
+// encoding/json never brings back, by the path of the field: a chan, a func or a struct without an exported field, unless it may be nil, and an interface
+// with methods wherever it is. A field with the tag json:"-" may be anything.
 func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V], error) {
 	if g == nil {
 		return nil, errNilGuard
 	}
+	if !g.life.Begin() {
+		return nil, ErrClosed
+	}
+	defer g.life.Done()
 	c := &Cache[K, V]{guard: g, cfg: cfg}
 	var noKey error
 	if cfg.Key != nil {
@@ -42,7 +47,7 @@ func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V
 	if err := errors.Join(cfg.check(), noKey); err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
-	if err := cfg.encodable(g); err != nil {
+	if err := errors.Join(cfg.checkWithin(g), cfg.encodable(g)); err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
 	k, err := cfg.kind(g)

@@ -345,3 +345,12 @@ func TestGetManyWithoutLoadManyLoadsAtOnceUnderTheLimit(t *testing.T) {
 	expect.Equal(t, "at once", most.Load(), 3)
 	redistest.Await(t, "nothing is loading", func() bool { return c.Stats() == Stats{} })
 }
+
+func TestAClosedGuardHasNoNewCache(t *testing.T) {
+	t.Parallel()
+	g, err := New(nil, Config{Disabled: true})
+	expect.Equal(t, "error", err, nil)
+	expect.Equal(t, "close", g.Close(), nil)
+	_, err = NewCache(g, CacheConfig[int, int]{Name: "late", Load: func(context.Context, int) (int, error) { return 1, nil }})
+	expect.ErrorIs(t, err, ErrClosed)
+}

@@ -88,6 +88,18 @@ func TestAnInvalidationThatNoReplicaHasIsAnErrorAndPendingUntilOneDoes(t *testin
 	}
 }
 
+func TestAnIntentThatNoReplicaHearsOfIsAnError(t *testing.T) {
+	t.Parallel()
+	r := newReplicated(t)
+	r.primary.CutOff(r.replica)
+	defer r.replica.Resume()
+	_, err := r.guards[0].Intend(t.Context(), Changes{Keys: []string{"k"}})
+	expect.ErrorIs(t, err, ErrNotReplicated)
+	if e, is := errors.AsType[*RedisError](err); !is || e.Op != "intend" {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestAnUpdateThatNoReplicaHearsOfDoesNotWrite(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t)

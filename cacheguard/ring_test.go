@@ -76,8 +76,11 @@ func TestOnARingWhatOneShardDoesWorksAndAWriteNeedsAnotherLock(t *testing.T) {
 	expect.Equal(t, "error", err, nil)
 	defer func() { _ = locks.Close() }() // always nil
 	for _, cfg := range []Config{{UpdateAnyway: true}, {WriteLock: locks}} {
+		said, text := logged()
+		cfg.Logger = said.Logger
 		f := newFleet(t, a, 1, cfg)
 		expect.Equal(t, "SelfCheck", f.guards[0].SelfCheck(redistest.Patiently(t)), nil)
+		expect.Equal(t, "SelfCheck says what is refused", strings.Contains(text(), "Update, UpdateMany and Put are refused"), cfg.WriteLock == nil)
 		db := newRow("old")
 		c := rows(t, f, db)[0]
 		for name, write := range map[string]func() error{

@@ -120,7 +120,8 @@ type WriteLock interface {
 // The callers of a load get what the loader returned, and others what comes back from the Codec. So the first values of
 // a Cache, and one in some thousands after that, are decoded again before they are stored: what cannot be decoded is
 // not stored (Hooks.OnUnstorable), and what comes back otherwise is logged once, with the path of the field, and
-// counted (Stats.Altered). An empty slice or map counts as nil.
+// counted (Stats.Altered). An empty slice or map counts as nil. Of what encodes itself, without a method Equal or Cmp,
+// the encoding and exported fields count.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error // v is a pointer

@@ -90,8 +90,8 @@ func checkUpdate(ctx context.Context, g *Guard, keys []string, call func(context
 	case ctx.Err() != nil:
 		return fmt.Errorf("cacheguard: update %v: %w", errs.Names(keys), write.NotWritten(ctx))
 	}
-	if err := goredis.CheckOnePlace(g.rdb); err != nil && g.cfg.WriteLock == nil {
-		return fmt.Errorf("cacheguard: update %v: %w, or set Config.WriteLock", errs.Names(keys), err)
+	if err := g.oneWriter(); err != nil {
+		return fmt.Errorf("cacheguard: update %v: %w", errs.Names(keys), err)
 	}
 	for _, key := range keys {
 		switch {
@@ -102,6 +102,14 @@ func checkUpdate(ctx context.Context, g *Guard, keys []string, call func(context
 		case write.Of(ctx).Includes(&g.writes, key):
 			return fmt.Errorf("%w: update of %q within its update", ErrReentrant, errs.Short(key))
 		}
+	}
+	return nil
+}
+
+// oneWriter refuses a client with which two could hold the lock of an Update.
+func (g *Guard) oneWriter() error {
+	if err := goredis.CheckOnePlace(g.rdb); err != nil && g.cfg.WriteLock == nil {
+		return fmt.Errorf("%w, or set Config.WriteLock", err)
 	}
 	return nil
 }

@@ -221,3 +221,48 @@ func ExampleCache_InvalidatePrefix() {
 	// 1 1
 	// 2 2
 }
+
+// Authentication stands in front and says who asks, and each user has pages of their own.
+func ExampleKey() {
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "user-pages"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	type user struct{}
+	users := map[string]string{"Bearer a1": "ann", "Bearer b2": "bob"}
+	cache, err := middleware.New(guard, middleware.Config{
+		Target: "Shop-Cache-Control",
+		Key: middleware.Key{Claim: func(r *http.Request) string {
+			id, _ := r.Context().Value(user{}).(string)
+			return id
+		}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pages := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "private, no-cache")
+		w.Header().Set("Shop-Cache-Control", "public, max-age=60")
+		_, _ = fmt.Fprint(w, "orders of ", r.Context().Value(user{}))
+	}))
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, ok := users[r.Header.Get("Authorization")]
+		if !ok {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), user{}, id)))
+	})
+	for _, token := range []string{"Bearer a1", "Bearer b2", "Bearer a1", "none"} {
+		r, w := httptest.NewRequest(http.MethodGet, "/orders", nil), httptest.NewRecorder()
+		r.Header.Set("Authorization", token)
+		service.ServeHTTP(w, r)
+		fmt.Println(w.Code, w.Body, w.Header().Get("Cache-Control"), strings.Contains(w.Header().Get("Cache-Status"), "hit"))
+	}
+	// Output:
+	// 200 orders of ann private, no-cache false
+	// 200 orders of bob private, no-cache false
+	// 200 orders of ann private, no-cache true
+	// 401   false
+}

@@ -22,7 +22,8 @@
 // paused between checking its lease and writing. Only a fence that the protected resource checks excludes that. Redis
 // replicates asynchronously, so a failover can forget a lock that was just granted. Redis judges leases by its wall clock.
 // Set forward, it ends leases too early; set back, it ends the leases of dead holders late, by at most their length after
-// somebody asks. A Quorum survives the loss of a minority of servers, but not errors of their clocks. Where two holders at
+// somebody asks. A Quorum survives the loss of a minority of servers, but not errors of their clocks, nor one that comes back empty
+// (see NewQuorum). Where two holders at
 // once would be a disaster and nothing can check fences, take a lock of consensus/etcd or one of its siblings.
 //
 // # Protocol

@@ -36,6 +36,10 @@ const (
 
 // NewQuorum returns a Quorum on independent servers, preferably 3 or 5. A cluster, or a primary with its replicas,
 // counts as one. It does no I/O. It refuses Config.Fair, as there is no queue across servers, and Config.Replicas.
+//
+// A server that restarts must come back with what it had (appendonly yes, appendfsync always), or stay away for the longest
+// TTL that is in use. One that comes back empty at once has forgotten whom it voted for: if the lease of the holder has a bare
+// majority, another one can get the lock beside it, through the loss of a single server. Fences grow all the same.
 func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	problems := []error{cfg.common().Check(), cfg.check()}
 	if len(clients) == 0 {

@@ -46,6 +46,36 @@ func TestALockOutlivesTheRestartOfARedisThatPersistsIt(t *testing.T) {
 	expect.Equal(t, "the fence grows", next.Fence() > l.Fence(), true)
 }
 
+// A limit, and why NewQuorum asks for persistence: one server is enough.
+func TestAQuorumForgetsALockOfABareMajorityWhenOneOfItComesBackEmpty(t *testing.T) {
+	t.Parallel()
+	for _, persists := range []bool{false, true} {
+		var settings []string
+		if persists {
+			settings = []string{"--appendonly", "yes", "--appendfsync", "always"}
+		}
+		var servers []*redistest.Server
+		for range 3 {
+			servers = append(servers, redistest.Start(t, settings...))
+		}
+		third := openLocks(t, servers[2].Addr(), locktest.Config{Prefix: "restart", TTL: time.Minute, Timeout: redisTimeout})
+		other, err := third.Lock(t.Context(), "x") // so the quorum's has two of three
+		expect.ErrorIs(t, err)
+		l, again := heldOver(t, servers, 1)
+		expect.ErrorIs(t, other.Unlock(t.Context()))
+		_, err = again.TryLock(t.Context(), "x")
+		if err != nil && !persists { // it has met connections that were gone
+			_, err = again.Lock(t.Context(), "x")
+		}
+		if persists {
+			expect.ErrorIs(t, err, ErrNotAcquired)
+		} else {
+			expect.ErrorIs(t, err)
+		}
+		expect.Equal(t, "the first one trusts its lease", l.Context().Err(), nil)
+	}
+}
+
 func TestAQuorumForgetsALockWhenAMajorityRestartsThatPersistsNothing(t *testing.T) {
 	t.Parallel()
 	for restart, forgotten := range []bool{false, false, true} {

@@ -3,8 +3,10 @@ package cacheguardtest_test
 import (
 	"context"
 	"fmt"
+	"math/big"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,6 +118,15 @@ func TestSurvivesNamesTheFieldThatDoesNotComeBack(t *testing.T) {
 		Name  string
 		count int
 	}
+	type opening struct { // has the MarshalJSON of the time
+		time.Time
+		Name string
+	}
+	type guarded struct {
+		sync.Mutex
+		Name string
+		_    int
+	}
 	for name, test := range map[string]struct {
 		check func(testing.TB)
 		want  string
@@ -125,6 +136,17 @@ func TestSurvivesNamesTheFieldThatDoesNotComeBack(t *testing.T) {
 		"lossy":              {func(t testing.TB) { cacheguardtest.Survives[lossy](t, nil) }, "lossy.Secret: "},
 		"lossy, but empty":   {func(t testing.TB) { cacheguardtest.Survives(t, nil, lossy{Name: "a"}) }, ""},
 		"hidden":             {func(t testing.TB) { cacheguardtest.Survives(t, nil, hidden{}, hidden{"a", 1}) }, "hidden.count: "},
+		"hidden, made":       {func(t testing.TB) { cacheguardtest.Survives[hidden](t, nil) }, "hidden.count: "},
+		"hidden time":        {func(t testing.TB) { cacheguardtest.Survives[struct{ A, at time.Time }](t, nil) }, ".at: "},
+		"hidden below":       {func(t testing.TB) { cacheguardtest.Survives[struct{ M map[string]*hidden }](t, nil) }, ".M[…].count: "},
+		"embedded":           {func(t testing.TB) { cacheguardtest.Survives[struct{ lossy }](t, nil) }, ".lossy.Secret: "},
+		"embedded pointer":   {func(t testing.TB) { cacheguardtest.Survives[struct{ *lossy }](t, nil) }, "unexported struct"},
+		"behind any":         {func(t testing.TB) { cacheguardtest.Survives[struct{ V any }](t, nil) }, ".V: a int comes back as a float64"},
+		"an error":           {func(t testing.TB) { cacheguardtest.Survives[struct{ Err error }](t, nil) }, ".Err: nothing says which type"},
+		"encodes itself":     {func(t testing.TB) { cacheguardtest.Survives(t, nil, []silent{{3}}) }, "silent[0].N: "},
+		"embeds a time":      {func(t testing.TB) { cacheguardtest.Survives[opening](t, nil) }, "opening.Name: "},
+		"a lock":             {func(t testing.TB) { cacheguardtest.Survives[*guarded](t, nil) }, ""},
+		"numbers":            {func(t testing.TB) { cacheguardtest.Survives[[]*big.Int](t, nil) }, ""},
 		"a channel":          {func(t testing.TB) { cacheguardtest.Survives[struct{ C chan int }](t, nil) }, "C: "},
 		"cannot be encoded":  {func(t testing.TB) { cacheguardtest.Survives(t, nil, any(func() {})) }, "unsupported type"},
 		"another's encoding": {func(t testing.TB) { cacheguardtest.Survives(t, upper{}, "a") }, "string: it comes back otherwise"},
@@ -137,8 +159,32 @@ func TestSurvivesNamesTheFieldThatDoesNotComeBack(t *testing.T) {
 	}
 }
 
+type silent struct{ N int }
+
+func (silent) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
+
 // upper is a Codec that brings strings back otherwise.
 type upper struct{}
 
 func (upper) Marshal(v any) ([]byte, error)      { return []byte(strings.ToUpper(v.(string))), nil }
 func (upper) Unmarshal(data []byte, v any) error { *v.(*string) = string(data); return nil }
+
+func TestAnIntentThatIsForgottenFailsTheTest(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end  func(*cacheguardtest.Env, *cacheguard.Intent)
+		want int
+	}{
+		"forgotten": {func(*cacheguardtest.Env, *cacheguard.Intent) {}, 1},
+		"done":      {func(_ *cacheguardtest.Env, in *cacheguard.Intent) { expect.ErrorIs(t, in.Done(t.Context())) }, 0},
+		"closed":    {func(env *cacheguardtest.Env, _ *cacheguard.Intent) { expect.ErrorIs(t, env.Guard.Close()) }, 0}, // as by a process that dies
+	} {
+		inner := &reporter{T: t}
+		env := cacheguardtest.New(inner, cacheguard.Config{})
+		in, err := env.Guard.Intend(t.Context(), cacheguard.Changes{Keys: []string{"x"}})
+		expect.ErrorIs(t, err)
+		test.end(env, in)
+		inner.end()
+		expect.Equal(t, name+": errors", len(inner.errors), test.want)
+	}
+}

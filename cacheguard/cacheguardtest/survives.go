@@ -3,6 +3,7 @@ package cacheguardtest
 import (
 	"encoding/json"
 	"reflect"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,11 +12,16 @@ import (
 )
 
 // Survives fails the test if a value of the type does not come back from the Codec as it was, and names the first field that does not: one without an
-// exported name, with the tag json:"-", or behind an interface. Callers that load get such a field, and callers that hit do not. An empty slice or map counts as nil.
+// exported name, with the tag json:"-", behind an interface, or left out by a method that encodes it. Callers that load get such a field, and callers that hit
+// do not. An empty slice or map counts as nil. What encodes itself is compared by its method Equal or Cmp or, without one, by its encoding and its exported
+// fields.
 //
-// Without values it makes one, with something in each exported field; interfaces stay nil, and what encodes itself, but for time.Time, stays zero. A nil Codec is the default, encoding/json.
+// Without values it makes one, with something in each field, also in those that are not exported, and an int behind any. What it cannot know is for you to
+// pass: a value of what encodes itself, but for time.Time, stays zero, and so does an interface with methods, which a nil Codec refuses as NewCache does. A
+// nil Codec is the default, encoding/json.
 func Survives[V any](t testing.TB, codec cacheguard.Codec, values ...V) {
 	t.Helper()
+	binary := codec != nil
 	if codec == nil {
 		codec = jsonCodec{}
 		if path, why := fidelity.Impossible(reflect.TypeFor[V]()); why != "" {
@@ -25,7 +31,7 @@ func Survives[V any](t testing.TB, codec cacheguard.Codec, values ...V) {
 	}
 	if len(values) == 0 {
 		values = make([]V, 1)
-		fill(reflect.ValueOf(&values[0]).Elem(), 0)
+		filler{binary}.fill(reflect.ValueOf(&values[0]).Elem(), 0)
 	}
 	for i := range values {
 		back := new(V)
@@ -49,15 +55,23 @@ func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(dat
 // deepest is how far down there is something in fields: a type may contain itself.
 const deepest = 6
 
-// fill puts something into what can be set.
-func fill(v reflect.Value, depth int) {
-	if !v.CanSet() || depth > deepest {
+// filler puts something into values.
+type filler struct {
+	binary bool // the Codec may ask values for their binary form
+}
+
+// fill puts something into what it can, once.
+func (f filler) fill(v reflect.Value, depth int) {
+	switch {
+	case depth > deepest, v.Type() == reflect.TypeFor[sync.Mutex](), v.Type() == reflect.TypeFor[sync.RWMutex](): // nobody misses the state of a lock
 		return
+	case !v.CanSet(): // it is not exported
+		v = reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Elem()
 	}
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		v.Set(reflect.ValueOf(time.Date(2026, 11, 22, 3, 4, 5, 678_000_000, time.UTC)))
 	}
-	if fidelity.EncodesItself(v.Type()) { // what it may hold is not known
+	if f.encodesItself(v.Type()) { // what it may hold is not known
 		return
 	}
 	switch v.Kind() {
@@ -73,24 +87,51 @@ func fill(v reflect.Value, depth int) {
 		v.SetString("7")
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(v.Field(i), depth+1)
+			if v.Type().Field(i).Name != "_" {
+				f.fill(v.Field(i), depth+1)
+			}
 		}
+	case reflect.Interface:
+		if v.NumMethod() == 0 {
+			v.Set(reflect.ValueOf(7))
+		}
+	default:
+		f.fillElements(v, depth)
+	}
+}
+
+func (f filler) fillElements(v reflect.Value, depth int) {
+	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), depth+1)
+		f.fill(v.Elem(), depth+1)
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fill(v.Index(0), depth+1)
+		f.fill(v.Index(0), depth+1)
 	case reflect.Array:
 		for i := range v.Len() {
-			fill(v.Index(i), depth+1)
+			f.fill(v.Index(i), depth+1)
 		}
 	case reflect.Map:
 		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		fill(key, depth+1)
-		fill(value, depth+1)
+		f.fill(key, depth+1)
+		f.fill(value, depth+1)
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(key, value)
-	default: // an interface, a function or a channel
+	default: // a function or a channel
 	}
+}
+
+// encodesItself reports whether the Codec asks values of the type for their encoding. One that has it from what it embeds, as a time, may not know of its other fields.
+func (f filler) encodesItself(t reflect.Type) bool {
+	_, binary := reflect.PointerTo(t).MethodByName("MarshalBinary")
+	if !fidelity.EncodesItself(t) && !(f.binary && binary) {
+		return false
+	}
+	for i := 0; t.Kind() == reflect.Struct && i < t.NumField(); i++ {
+		if t.Field(i).Anonymous {
+			return false
+		}
+	}
+	return true
 }

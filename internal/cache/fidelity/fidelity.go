@@ -35,7 +35,7 @@ func (s *Sampler) Doubt() { s.seen.Store(0) }
 func (s *Sampler) Tell() bool { return s.told.CompareAndSwap(false, true) }
 
 // Difference says where what came back is not what it was: the path of a field, below the type, and what is wrong with it; nothing, if nothing is. Both are
-// *V. An empty slice or map is as good as nil. What encodes itself is compared by its method Equal or, without one, by its encoding.
+// *V. An empty slice or map is as good as nil. What encodes itself is compared by its method Equal or Cmp or, without one, by its encoding and its exported fields.
 func Difference(was, is any, encode func(any) ([]byte, error)) (path, what string) {
 	defer func() {
 		if recover() != nil { // a method of the user's
@@ -58,13 +58,22 @@ func (c comparison) differ(path string, a, b reflect.Value, depth int) (string, 
 	switch {
 	case depth > deepest:
 		return "", ""
-	case EncodesItself(a.Type()):
-		return where(path, changed, c.same(a, b))
+	case a.Kind() != reflect.Pointer && EncodesItself(a.Type()):
+		return c.differItself(path, a, b, depth)
 	}
+	return c.differWithin(path, a, b, depth, func(reflect.StructField) bool { return true })
+}
+
+// differWithin looks at what the value consists of, and at the fields that count.
+func (c comparison) differWithin(path string, a, b reflect.Value, depth int, counts func(reflect.StructField) bool) (string, string) {
 	switch a.Kind() {
 	case reflect.Struct:
 		for i := range a.NumField() {
-			if at, what := c.differ(path+"."+a.Type().Field(i).Name, a.Field(i), b.Field(i), depth+1); what != "" {
+			f := a.Type().Field(i)
+			if !counts(f) {
+				continue
+			}
+			if at, what := c.differ(path+"."+f.Name, a.Field(i), b.Field(i), depth+1); what != "" {
 				return at, what
 			}
 		}
@@ -121,22 +130,58 @@ func where(path, what string, same bool) (string, string) {
 	return path, what
 }
 
-// same compares what encodes itself. What is in a field that nobody else sees cannot be asked.
-func (c comparison) same(a, b reflect.Value) bool {
-	if !a.CanInterface() {
-		return true
+// differItself compares what encodes itself. An encoding may lack what the value has, as that of a struct which embeds a time and so has its MarshalJSON. So
+// what others see of the value counts, too: exported fields, and that it is not zero. How it holds the rest, and of bytes, is its own affair.
+func (c comparison) differItself(path string, a, b reflect.Value, depth int) (string, string) {
+	isLost := b.IsZero() && !a.IsZero()
+	if !a.CanInterface() { // in a field that nobody else sees, and nobody can ask
+		return where(path, lost, !isLost)
 	}
-	if a.Kind() == reflect.Pointer && (a.IsNil() || b.IsNil()) {
-		return a.IsNil() && b.IsNil()
+	if same, known := ask(a, b); known {
+		return where(path, changed, same)
 	}
-	if equal := a.MethodByName("Equal"); equal.IsValid() {
-		if t := equal.Type(); t.NumIn() == 1 && t.In(0) == b.Type() && t.NumOut() == 1 && t.Out(0).Kind() == reflect.Bool {
-			return equal.Call([]reflect.Value{b})[0].Bool()
+	x, err1 := c.encode(addressed(a).Interface())
+	y, err2 := c.encode(addressed(b).Interface())
+	_, isMessage := addressed(a).Type().MethodByName("ProtoReflect")
+	switch {
+	case err1 != nil || err2 != nil || !bytes.Equal(x, y):
+		return path, changed
+	case isMessage || a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Uint8:
+		return "", ""
+	}
+	if at, what := c.differWithin(path, a, b, depth, reflect.StructField.IsExported); what != "" {
+		return at, what
+	}
+	return where(path, lost, !isLost)
+}
+
+// addressed is the pointer to what has an address, which has more methods.
+func addressed(v reflect.Value) reflect.Value {
+	if v.CanAddr() {
+		return v.Addr()
+	}
+	return v
+}
+
+// ask has the value itself say whether it is as the other, if it can.
+func ask(a, b reflect.Value) (same, known bool) {
+	for i, method := range []reflect.Value{addressed(a).MethodByName("Equal"), addressed(a).MethodByName("Cmp")} {
+		if !method.IsValid() || method.Type().NumIn() != 1 || method.Type().NumOut() != 1 {
+			continue
+		}
+		for _, other := range []reflect.Value{b, addressed(b)} {
+			if method.Type().In(0) != other.Type() {
+				continue
+			}
+			switch out := method.Call([]reflect.Value{other})[0]; {
+			case i == 0 && out.Kind() == reflect.Bool:
+				return out.Bool(), true
+			case i == 1 && out.CanInt():
+				return out.Int() == 0, true
+			}
 		}
 	}
-	x, err1 := c.encode(a.Interface())
-	y, err2 := c.encode(b.Interface())
-	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+	return false, false
 }
 
 // EncodesItself reports whether values of the type, or pointers to them, have a method by which codecs encode them, so that their fields mean nothing.

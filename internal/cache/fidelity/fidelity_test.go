@@ -51,6 +51,17 @@ type row struct {
 
 type ring struct{ Next *ring }
 
+type (
+	failed struct {
+		Next *struct{ Err error }
+		Self map[string][]failed
+	}
+	inner      struct{ Err error }
+	embedsChan struct{ Done chan int }
+	loop       struct{ *loop }
+	loops      *loops
+)
+
 func TestWhatJSONNeverBringsBackIsRefusedByThePathOfTheField(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -68,7 +79,23 @@ func TestWhatJSONNeverBringsBackIsRefusedByThePathOfTheField(t *testing.T) {
 		{reflect.TypeFor[[]error](), "[]error"},
 		{reflect.TypeFor[struct{ Rows *row }](), ""},
 		{reflect.TypeFor[struct{ sync.Mutex }](), ""},
-		{reflect.TypeFor[struct{ Of oddtypes.Shape }](), ""},
+		{reflect.TypeFor[struct{ Of oddtypes.Shape }](), "struct { Of oddtypes.Shape }.Of"},
+		{reflect.TypeFor[struct{ Of *[]map[string]oddtypes.Shape }](), "struct { Of *[]map[string]oddtypes.Shape }.Of"},
+		{reflect.TypeFor[[]*failed](), "[]*fidelity_test.failed.Next.Err"},
+		{reflect.TypeFor[struct{ inner }](), "struct { fidelity_test.inner }.inner.Err"},
+		{reflect.TypeFor[struct{ *inner }](), "struct { *fidelity_test.inner }.inner.Err"},
+		{reflect.TypeFor[struct{ embedsChan }](), "struct { fidelity_test.embedsChan }.embedsChan.Done"},
+		{reflect.TypeFor[struct {
+			A  int
+			Of oddtypes.Shape `json:"-"`
+		}](), ""},
+		{reflect.TypeFor[struct {
+			error
+			A int
+		}](), ""},
+		{reflect.TypeFor[struct{ By map[string]any }](), ""},
+		{reflect.TypeFor[struct{ Loop *loop }](), ""},
+		{reflect.TypeFor[loops](), ""},
 		{reflect.TypeFor[struct{}](), ""},
 		{reflect.TypeFor[time.Time](), ""},
 		{reflect.TypeFor[oddtypes.Flawed](), ""},

@@ -6,61 +6,73 @@ import (
 )
 
 // Impossible says why encoding/json never brings values of the type back: the path of a field, below the type, and what is wrong with it; nothing, if it may. What
-// may be nil or empty, below the value itself, may be so always.
+// may be nil or empty, below the value itself, may be so always, but for an interface: nobody declares one to leave it nil.
 func Impossible(t reflect.Type) (path, what string) {
 	path = t.String()
 	for range deepest { // the value itself, or what it consists of
-		if EncodesItself(t) {
-			return "", ""
+		if EncodesItself(t) || !hasElements(t) {
+			break
 		}
-		switch t.Kind() {
-		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-			t = t.Elem()
-			continue
-		case reflect.Interface:
-			if t.NumMethod() > 0 {
-				return path, fmt.Sprintf("nothing says which type is behind the interface %v", t)
-			}
-		default:
-		}
-		return impossible(path, t)
+		t = t.Elem()
 	}
-	return "", ""
+	return search{}.impossible(path, t, true, false)
 }
 
-func impossible(path string, t reflect.Type) (string, string) {
-	if EncodesItself(t) {
+func hasElements(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return true
+	default:
+		return false
+	}
+}
+
+// search knows the types that it has seen where a value always is, and where one may be.
+type search map[place]struct{}
+
+type place struct {
+	of     reflect.Type
+	always bool
+}
+
+func (s search) impossible(path string, t reflect.Type, always, embedded bool) (string, string) {
+	here := place{t, always}
+	if _, seen := s[here]; seen || EncodesItself(t) {
 		return "", ""
 	}
+	s[here] = struct{}{}
 	switch t.Kind() {
+	case reflect.Interface:
+		return where(path, fmt.Sprintf("nothing says which type is behind the interface %v", t), t.NumMethod() == 0)
 	case reflect.Chan, reflect.Func, reflect.UnsafePointer, reflect.Complex64, reflect.Complex128:
-		return path, fmt.Sprintf("a %v cannot be encoded", t)
-	case reflect.Array:
-		return impossible(path, t.Elem())
+		return where(path, fmt.Sprintf("a %v cannot be encoded", t), !always)
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return s.impossible(path, t.Elem(), always && t.Kind() == reflect.Array, false)
 	case reflect.Struct:
-		return impossibleField(path, t)
+		return s.impossibleField(path, t, always, embedded)
 	default:
+		return "", ""
 	}
-	return "", ""
 }
 
-func impossibleField(path string, t reflect.Type) (string, string) {
-	visible := t.NumField() == 0
+// impossibleField looks at the fields that encoding/json sees. Those of an embedded struct count as the outer one's, if it has any.
+func (s search) impossibleField(path string, t reflect.Type, always, embedded bool) (string, string) {
+	visible := t.NumField() == 0 || embedded
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if f.Anonymous {
-			visible = true // its fields count as those of t, if it has any
+		of := f.Type
+		if f.Anonymous && of.Kind() == reflect.Pointer {
+			of = of.Elem()
 		}
-		if !f.IsExported() || f.Tag.Get("json") == "-" {
+		embeds := f.Anonymous && of.Kind() == reflect.Struct
+		visible = visible || f.Anonymous
+		if f.Tag.Get("json") == "-" || !f.IsExported() && !embeds {
 			continue
 		}
 		visible = true
-		if f.Anonymous {
-			continue
-		}
-		if at, what := impossible(path+"."+f.Name, f.Type); what != "" {
+		if at, what := s.impossible(path+"."+f.Name, of, always && of == f.Type, embeds); what != "" {
 			return at, what
 		}
 	}
-	return where(path, "none of its fields is exported", visible)
+	return where(path, "none of its fields is exported", visible || !always)
 }
