@@ -146,7 +146,7 @@ func (g *pagedGuard) trouble(name string) finding {
 			f.Detail += ": " + g.DeafAs
 		}
 	case "mute":
-		f.Detail = "messages about invalidations are refused" + lasted + ": other local tiers may serve old values until Local.TTL"
+		f.Detail = "messages about invalidations are refused" + lasted + ": other local tiers, if there are any, may serve old values until Local.TTL"
 	case "saturated":
 		f.Detail = fmt.Sprintf("%s for MaxLoads, which is %d%s", observe.Count(g.Queued, "load waits", "loads wait"), g.MaxLoads, lasted)
 	case "fleet":
