@@ -69,7 +69,7 @@ func (l *givenUpLoad) loses(t *testing.T, call func() error) {
 	expect.ErrorIs(t, <-done)
 }
 
-// Whichever way something is loaded, and whatever its loader makes of it: that nobody waits any more is no failure, for any who are told of loads.
+// Whichever way something is loaded, and whatever its loader makes of it: that nobody waits any more is no failure, for anybody who counts or reports loads.
 func TestALoadThatNobodyWaitsForIsNoFailureForAnybody(t *testing.T) {
 	t.Parallel()
 	many := func(l *givenUpLoad) func(context.Context) error {
