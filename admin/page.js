@@ -121,6 +121,8 @@
     outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answered with an error', deaf: 'messages do not arrive', mute: 'messages are refused', saturated: 'loads wait', fleet: 'loads wait for the fleet', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
   };
 
+  const lately = (c, what) => c.lately[what] + ' lately, the last ' + seconds(c.lately_ago[what]) + ' ago at most';
+
   function troubles() {
     const all = [], heard = [], outage = data.guards.some((g) => g.troubles.outage);
     for (const g of data.guards) {
@@ -141,10 +143,10 @@
           heard.push(name + ': loads fail');
           all.push(['bad', name + ': ' + Math.round(100 * c.failing.failed / c.failing.loads) + ' % of loads fail, for ' + seconds(c.failing.for) + ', last: ' + c.failing.last]);
         }
-        if (c.lately.damaged > 0) all.push(['warn', name + ': entries could not be decoded, ' + c.lately.damaged + ' lately. Do two types, Codecs or versions share the keys, or calls with a Cache and without? See the log.']);
-        if (c.lately.unstorable > 0) all.push(['warn', name + ': values could not be stored, ' + c.lately.unstorable + ' lately. Is Redis full, or are they too large?']);
-        if (c.lately.outdated > 0) all.push(['warn', name + ': values were not those of the source, ' + c.lately.outdated + ' lately: some writes do not invalidate. The log has a key.']);
-        if (c.lately.takeovers > 0) all.push(['warn', name + ': loads were taken over from instances that died, stood still or could not renew, ' + c.lately.takeovers + ' lately.']);
+        if (c.lately.damaged > 0) all.push(['warn', name + ': entries could not be decoded, ' + lately(c, 'damaged') + '. Do two types, Codecs or versions share the keys, or calls with a Cache and without? See the log.']);
+        if (c.lately.unstorable > 0) all.push(['warn', name + ': values could not be stored, ' + lately(c, 'unstorable') + '. Is Redis full, or are they too large?']);
+        if (c.lately.outdated > 0) all.push(['warn', name + ': values were not those of the source, ' + lately(c, 'outdated') + ': some writes do not invalidate. The log has a key.']);
+        if (c.lately.takeovers > 0) all.push(['warn', name + ': loads were taken over from instances that died, stood still or could not renew, ' + lately(c, 'takeovers') + '.']);
       }
     }
     for (const l of data.lockers) {
