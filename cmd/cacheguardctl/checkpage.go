@@ -102,13 +102,13 @@ func (g *pagedGuard) findings() (all []finding) {
 	}
 	if s := g.Shadow; s != nil && s.Old > 0 {
 		all = append(all, finding{
-			Result: warning, Detail: fmt.Sprintf("%d of %d hits of the shadow were old values, since it began: some writes do not invalidate", s.Old, s.Hits),
+			Result: warning, Detail: fmt.Sprintf("%d of %d hits of the shadow were old values: some writes do not invalidate, since the process began", s.Old, s.Hits),
 			past: ever,
 		})
 	}
 	if g.Altered > 0 {
 		all = append(all, finding{
-			Result: warning, Detail: observe.Count(int(g.Altered), "value does", "values do") + " not come back from the codec as they were, since it began: its log names a field",
+			Result: warning, Detail: observe.Count(int(g.Altered), "value does", "values do") + " not come back from the codec as they were: its log names a field, since the process began",
 			past: ever,
 		})
 	}

@@ -72,7 +72,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"warning shop-1: product: values could not be stored lately: 2, last 20s ago at most",
 		"warning shop-1: product: loads were taken over from instances that died, stood still or could not renew lately: 3, last 30s ago at most",
 		"warning shop-1: product: entries could not be decoded lately: 1, last 1m40s ago at most",
-		"warning shop-1: 5 values do not come back from the codec as they were, since it began: its log names a field",
+		"warning shop-1: 5 values do not come back from the codec as they were: its log names a field, since the process began",
 		`warning shop-2: its Guard "tier": Redis does not answer, for 9s, and 1 more: see check --prefix tier`,
 		`ok shop-2: its page shows nothing wrong with the Guard "shop"`,
 		"warning shop-3: messages do not arrive: subscribe to shop:inbox:x: NOPERM",
