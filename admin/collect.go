@@ -60,9 +60,9 @@ func (s *shown) makeLocked(h *Handler, now time.Time) state {
 				s.series[seriesOf{i, t.Name}] = samples
 			}
 			if due {
-				samples.add(t, passed)
+				samples.add(t, now, passed)
 			}
-			one.Caches = append(one.Caches, cacheOf(g, t, samples))
+			one.Caches = append(one.Caches, cacheOf(g, t, samples, now))
 		}
 		all.Guards = append(all.Guards, one)
 	}
@@ -79,7 +79,7 @@ func guardOf(g *guard) guardState {
 	stats, troubles := g.Stats(), g.seen.Troubles()
 	running, _ := g.seen.Loads.Running()
 	one := guardState{
-		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs, Happened: g.seen.Happened(),
+		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs, DeafAs: troubles.DeafAs, Happened: g.seen.Happened(),
 		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Pending: stats.Pending, Untold: stats.RefusedMessages,
 		Breakers: stats.Breakers, Open: stats.BreakersOpen, SlowParts: stats.SlowParts, Hedged: stats.Hedged, Replaced: stats.Replaced, NotReplaced: stats.NotReplaced,
 		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(),
@@ -150,13 +150,14 @@ func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64
 	return all
 }
 
-func cacheOf(g *guard, t observe.Tallied, s *series) cacheState {
+func cacheOf(g *guard, t observe.Tallied, s *series, now time.Time) cacheState {
 	last := s.last()
 	one := cacheState{
 		Name: t.Name, Ratio: ratio(last.served, last.asked), Ratios: s.ratios(), LoadTook: ratio(last.loading, last.loads),
 		Answers: make(map[string]uint64), Failed: t.Failed, Takeovers: t.Takeovers, LeasesLost: t.LeasesLost, Damaged: t.Damaged,
-		Unstorable: t.Unstorable, Outdated: t.Outdated, Lately: s.lately(),
+		Unstorable: t.Unstorable, Outdated: t.Outdated,
 	}
+	one.Lately, one.LatelyAgo = s.lately(now)
 	if f := t.Failing; f.For > 0 {
 		one.Failing = &failingState{f.For.Seconds(), f.Loads, f.Failed, f.Last}
 	}

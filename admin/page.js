@@ -107,8 +107,8 @@
     outage: ['bad', (g, s) => 'Redis does not answer for ' + s + ': each process loads for itself. Bring Redis back; nothing else is needed.'],
     slow: ['warn', (g, s) => 'Redis takes longer than the loads that it saves, for ' + s + '. So far ' + some(g.hedged, 'load', 'loads') + ' ran beside it.'],
     pending: ['bad', (g, s) => some(g.pending, 'invalidation is', 'invalidations are') + ' pending for ' + s + ': other processes may serve old values.'],
-    deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used.' + (g.troubles.outage ? '' : ' See the user’s rights to channels.')],
-    mute: ['warn', (g, s) => some(g.refused_messages, 'message', 'messages') + ' about invalidations refused for ' + s + ': local tiers of other processes may serve old values until Local.TTL. See the user’s rights to channels.'],
+    deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used.' + (g.deaf_as ? ' ' + g.deaf_as + '.' : '') + (g.troubles.outage ? '' : ' See the user’s rights to channels.')],
+    mute: ['warn', (g, s) => some(g.refused_messages, 'message', 'messages') + ' about invalidations refused for ' + s + ': local tiers of other processes, if there are any, may serve old values until Local.TTL. See the user’s rights to channels.'],
     saturated: ['warn', (g, s) => some(g.queued, 'load waits', 'loads wait') + ' for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
     fleet: ['warn', (g, s) => 'Loads wait for FleetLoads for ' + s + ': all processes together run as many as it allows. Is the database slow?'],
     refused: ['bad', (g, s, ago) => 'Redis answered with an error, last ' + s + ' ago' + (ago > 5 ? ' and not since then' : '') + ': ' + g.refused + '. Is it full, or does the user lack a right?'],
@@ -120,6 +120,8 @@
   const brief = {
     outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answered with an error', deaf: 'messages do not arrive', mute: 'messages are refused', saturated: 'loads wait', fleet: 'loads wait for the fleet', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
   };
+
+  const lately = (c, what) => c.lately[what] + ' lately, the last ' + seconds(c.lately_ago[what]) + ' ago at most';
 
   function troubles() {
     const all = [], heard = [], outage = data.guards.some((g) => g.troubles.outage);
@@ -141,10 +143,10 @@
           heard.push(name + ': loads fail');
           all.push(['bad', name + ': ' + Math.round(100 * c.failing.failed / c.failing.loads) + ' % of loads fail, for ' + seconds(c.failing.for) + ', last: ' + c.failing.last]);
         }
-        if (c.lately.damaged > 0) all.push(['warn', name + ': entries could not be decoded, ' + c.lately.damaged + ' lately. Do two types, Codecs or versions share the keys, or calls with a Cache and without? See the log.']);
-        if (c.lately.unstorable > 0) all.push(['warn', name + ': values could not be stored, ' + c.lately.unstorable + ' lately. Is Redis full, or are they too large?']);
-        if (c.lately.outdated > 0) all.push(['warn', name + ': values were not those of the source, ' + c.lately.outdated + ' lately: some writes do not invalidate. The log has a key.']);
-        if (c.lately.takeovers > 0) all.push(['warn', name + ': loads were taken over from instances that died, stood still or could not renew, ' + c.lately.takeovers + ' lately.']);
+        if (c.lately.damaged > 0) all.push(['warn', name + ': entries could not be decoded, ' + lately(c, 'damaged') + '. Do two types, Codecs or versions share the keys, or calls with a Cache and without? See the log.']);
+        if (c.lately.unstorable > 0) all.push(['warn', name + ': values could not be stored, ' + lately(c, 'unstorable') + '. Is Redis full, or are they too large?']);
+        if (c.lately.outdated > 0) all.push(['warn', name + ': values were not those of the source, ' + lately(c, 'outdated') + ': some writes do not invalidate. The log has a key.']);
+        if (c.lately.takeovers > 0) all.push(['warn', name + ': loads were taken over from instances that died, stood still or could not renew, ' + lately(c, 'takeovers') + '.']);
       }
     }
     for (const l of data.lockers) {

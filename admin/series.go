@@ -11,6 +11,8 @@ const (
 	pause = 2 * time.Second
 	// kept is how many samples there are.
 	kept = 90
+	// lasting is how long ago that ended which still happened lately: those who look may come once a minute.
+	lasting = 5 * time.Minute
 )
 
 // The answers that count as the cache's, and all answers: the first of the words of a Guard's answers, as it counts them.
@@ -21,6 +23,7 @@ const (
 
 // sample is what happened in a span of time.
 type sample struct {
+	at             time.Time // its end
 	seconds        float64
 	asked, served  float64 // answers
 	loads, loading float64 // runs of loaders, and how many seconds those took
@@ -42,9 +45,9 @@ type series struct {
 }
 
 // add takes a sample of what happened since the last one.
-func (s *series) add(now observe.Tallied, passed time.Duration) {
+func (s *series) add(now observe.Tallied, at time.Time, passed time.Duration) {
 	var one sample
-	one.seconds = passed.Seconds()
+	one.at, one.seconds = at, passed.Seconds()
 	for word := range asked {
 		n := float64(now.Answers[word] - s.before.Answers[word])
 		one.asked += n
@@ -72,15 +75,28 @@ func (s *series) last() sample {
 	return s.ring[len(s.ring)-1]
 }
 
-// lately is what happened in all samples.
-func (s *series) lately() (all lately) {
+// lately is what happened in the samples that are not too old, and how many seconds ago, at most, each last did.
+func (s *series) lately(now time.Time) (all lately, ago map[string]float64) {
+	ago = make(map[string]float64)
 	for _, one := range s.ring {
-		all.Takeovers += one.lately.Takeovers
-		all.Damaged += one.lately.Damaged
-		all.Unstorable += one.lately.Unstorable
-		all.Outdated += one.lately.Outdated
+		passed := now.Sub(one.at)
+		if passed >= lasting {
+			continue
+		}
+		for _, what := range []struct {
+			name  string
+			n     uint64
+			count *uint64
+		}{
+			{"takeovers", one.lately.Takeovers, &all.Takeovers}, {"damaged", one.lately.Damaged, &all.Damaged},
+			{"unstorable", one.lately.Unstorable, &all.Unstorable}, {"outdated", one.lately.Outdated, &all.Outdated},
+		} {
+			if *what.count += what.n; what.n > 0 {
+				ago[what.name] = passed.Seconds() + one.seconds
+			}
+		}
 	}
-	return all
+	return all, ago
 }
 
 // ratios are the hit ratios of the samples; below 0: nobody asked.

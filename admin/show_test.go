@@ -279,7 +279,9 @@ func TestThePageHasWordsForWhateverGoesWrong(t *testing.T) {
 	}
 	events := reflect.TypeFor[lately]()
 	for i := range events.NumField() {
-		has("if (c.lately." + events.Field(i).Tag.Get("json") + " > 0)")
+		name := events.Field(i).Tag.Get("json")
+		has("if (c.lately." + name + " > 0)")
+		has("lately(c, '" + name + "')") // with an age
 	}
 	g := newGuard(t, cacheguard.Config{})
 	h := New(g)

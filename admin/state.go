@@ -36,11 +36,12 @@ type state struct {
 type guardState struct {
 	Prefix    string             `json:"prefix"`
 	Instance  string             `json:"instance"`
-	Troubles  map[string]float64 `json:"troubles"` // what is wrong, and for how long; refused: how long ago
-	Order     []string           `json:"order"`    // their names, causes first
-	Happened  map[string]uint64  `json:"happened"` // how often each event did, so far, as the log names it
-	Refused   string             `json:"refused"`  // the last error that Redis answered with
-	Bypassed  string             `json:"bypassed"` // on which instances the cache is turned off, and until when; empty: on none
+	Troubles  map[string]float64 `json:"troubles"`          // what is wrong, and for how long; refused: how long ago
+	Order     []string           `json:"order"`             // their names, causes first
+	Happened  map[string]uint64  `json:"happened"`          // how often each event did, so far, as the log names it
+	Refused   string             `json:"refused"`           // the last error that Redis answered with
+	DeafAs    string             `json:"deaf_as,omitempty"` // why messages do not arrive
+	Bypassed  string             `json:"bypassed"`          // on which instances the cache is turned off, and until when; empty: on none
 	Loading   int                `json:"loading"`
 	MaxLoads  int                `json:"max_loads"` // 0: no limit
 	Queued    int                `json:"queued"`
@@ -108,7 +109,9 @@ type cacheState struct {
 	Unstorable uint64            `json:"unstorable"`
 	Outdated   uint64            `json:"outdated"`
 	Failing    *failingState     `json:"failing,omitempty"` // nil: few loads fail
-	Lately     lately            `json:"lately"`            // while somebody looked, or since the look before
+	Lately     lately            `json:"lately"`            // in the last five minutes, or since the look before
+
+	LatelyAgo map[string]float64 `json:"lately_ago"` // how long ago the last of each was, at most
 }
 
 // failingState is observe.Failing.

@@ -165,6 +165,15 @@ func failed(err error) bool {
 	return err != nil && !absentAlone(err) && !errors.Is(err, context.Canceled)
 }
 
+// givenUp is the error of a load whose context has ended. If nobody waits for it any more, it matches context.Canceled for all who are told, whatever the
+// loader made of that: it may return the cause, or what its database said.
+func givenUp(ctx context.Context, err error) error {
+	if failed(err) && errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("%w: %w", context.Canceled, err)
+	}
+	return err
+}
+
 // ErrNotReplicated is matched by the *RedisError of an Invalidate, Intend, Also, Update or Put that reached the primary, but that fewer replicas
 // than Config.Replicas acknowledged in time. It is the same error in all packages of the library.
 var ErrNotReplicated = send.ErrNotReplicated

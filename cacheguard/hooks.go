@@ -31,7 +31,7 @@ type Hooks struct {
 	// OnJoin is called when a Get joins a load, or a wait for one, that another call of this Guard has begun.
 	OnJoin func(key string)
 
-	// OnLoad is called after every run of a loader.
+	// OnLoad is called after every run of a loader. The error of one that nobody waited for any more matches context.Canceled.
 	OnLoad func(key string, took time.Duration, err error)
 
 	// OnStale is called when a value is served past its TTL, within StaleFor, with the time since the TTL. It is also

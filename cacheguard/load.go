@@ -276,7 +276,8 @@ func (l *loaders) protect(ctx context.Context, key string, load func() error, fi
 		finish(err)
 	}()
 	if err = load(); err != nil {
-		_, _ = failed(err), err.Error() // where a panic of the loader's own error type is one of the loader
+		_ = err.Error() // where a panic of the loader's own error type is one of the loader
+		err = givenUp(ctx, err)
 	}
 	returned = true
 }

@@ -43,7 +43,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	}
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
 	g.journal.Open(report.Config{
-		Logger: cfg.Logger, Pending: g.writes.Pending, Untold: func() int { return g.notices.Refused() }, Background: g.life.Try,
+		Logger: cfg.Logger, Pending: g.writes.Pending, Untold: func() int { return g.notices.Refused() }, Tier: cfg.Local.on(), Background: g.life.Try,
 	})
 	g.connect(closeOwn)
 	g.assemble()

@@ -148,9 +148,14 @@ func (g *Guard) replaceable(ctx context.Context, key string, others int) (of rec
 	return of, nil
 }
 
-// unreplaced counts a key that is to be replaced, and is removed. What is so by design is no trouble: one line for a Cache and a reason will do.
+// unreplaced counts a key that is to be replaced, and is removed. What is so by design is no trouble: one line for a Cache and a reason will do. What
+// follows from a trouble with Redis that has its line has none of its own: then the key may still be there, and its invalidation pending.
 func (g *Guard) unreplaced(ctx context.Context, key string, why error) {
 	what := report.Unreplaced
+	_, ofRedis := errors.AsType[*RedisError](why)
+	if (ofRedis || errors.Is(why, errIsSlow) || errors.Is(why, write.ErrNotAnnounced)) && g.journal.Lasts() {
+		what = report.Kept
+	}
 	for _, design := range [...]error{errTooMany, errOfTransaction, errNotKept, errOvertaken, errOfOthers, errBypassed} {
 		if errors.Is(why, design) {
 			what = report.RemovedAgain

@@ -95,9 +95,9 @@ func (q *query[V]) awaitFresh(ctx context.Context, j *load, old *readResult[V], 
 	return old.result()
 }
 
-// report logs a load that failed, because no caller sees the error.
+// report logs a load that failed, because no caller sees the error, unless it was given up.
 func (r *rebuild) report(ctx context.Context, a answer) {
-	if a.err != nil && !a.absent && a.outcome == Loaded {
+	if a.err != nil && !a.absent && a.outcome == Loaded && ctx.Err() == nil {
 		r.guard.tell(ctx, report.Unrefreshed, r.load.key, a.err, r.load.policy.logAttrs()...)
 	}
 }

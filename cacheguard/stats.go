@@ -73,7 +73,7 @@ func (g *Guard) Stats() Stats {
 	s.PendingFor, s.RefusedMessagesFor = g.journal.PendingFor()
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
 	s.Breakers, s.BreakersOpen, s.SlowParts = g.countBreakers()
-	s.Replaced, s.NotReplaced = g.replaced.Load(), g.journal.Times(report.Unreplaced)+g.journal.Times(report.Removed)+g.journal.Times(report.RemovedAgain)
+	s.Replaced, s.NotReplaced = g.replaced.Load(), g.journal.Times(report.Unreplaced)+g.journal.Times(report.Removed)+g.journal.Times(report.RemovedAgain)+g.journal.Times(report.Kept)
 	s.Hedged, s.HedgesWon = g.journal.Beside(), g.hedgesWon.Load()
 	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.shadowed.counts()
 	s.FleetLoads = g.cfg.FleetLoads

@@ -129,6 +129,32 @@ func TestOldValuesThatVerifyFindsAreToldToAll(t *testing.T) {
 	expect.Equal(t, "page", seen(t, g, "").Outdated > 0, true)
 }
 
+type refusedBy string
+
+func (r refusedBy) Error() string { return string(r) }
+func (refusedBy) RedisError()     {}
+
+// Its writer may have called Invalidate, which Redis refused.
+func TestAnOldValueIsNoWritersFaultWhileRedisRefusesInvalidations(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	cfg.Verify = VerifyConfig{OneIn: 1, Delay: time.Millisecond}
+	f := newFleet(t, standalone(t), 1, cfg)
+	f.events.quiet = true
+	g, db := f.guards[0], newRow("old")
+	seen(t, g, "") // somebody looks
+	mustGet(t, g, "k", db.load)
+	f.stored()
+	db.value.Store("new")
+	redistest.Await(t, "it was found", func() bool {
+		_ = g.redisError("invalidate", "other", refusedBy("OOM command not allowed")) // it is told
+		mustGet(t, g, "k", db.load)
+		return g.Verified().Stale > 0
+	})
+	expectIn(t, lines(text(), "cached value is not that of the source")[0], "an invalidation may be late", `while="redis refused invalidate: OOM`)
+	expect.Equal(t, "page", seen(t, g, "").Outdated, 0)
+}
+
 func TestLoadsThatFailAreToldUntilTheyDoNot(t *testing.T) {
 	t.Parallel()
 	cfg, text := logged()

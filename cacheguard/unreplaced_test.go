@@ -26,7 +26,8 @@ type aCause struct {
 	does func(t *testing.T, u *unreplacing) error // makes it so, and invalidates
 	says string                                   // the log
 
-	design bool // it is no trouble
+	design bool   // it is no trouble
+	beside string // the line of the trouble that it is due to; empty: it has its own
 }
 
 func (u *unreplacing) invalidates(t *testing.T) error { return u.Invalidate(t.Context(), 1) }
@@ -40,11 +41,11 @@ func (u *unreplacing) updates(ctx context.Context, err error) error {
 }
 
 var causes = map[string]aCause{
-	"Redis is slow": {says: errIsSlow.Error(), does: func(t *testing.T, u *unreplacing) error {
+	"Redis is slow": {beside: "redis is slow", does: func(t *testing.T, u *unreplacing) error {
 		u.slow(t)
 		return u.invalidates(t)
 	}},
-	"Redis is slow, before an Update": {says: errIsSlow.Error(), does: func(t *testing.T, u *unreplacing) error {
+	"Redis is slow, before an Update": {beside: "redis is slow", does: func(t *testing.T, u *unreplacing) error {
 		u.slow(t)
 		return u.updates(t.Context(), nil)
 	}},
@@ -153,6 +154,11 @@ func TestWhatIsRemovedInsteadOfReplacedIsCountedAndLogged(t *testing.T) {
 			}
 			expect.Equal(t, "the write", cause.does(t, &unreplacing{f, c, proxy}), nil)
 			removed(t, c, f)
+			if cause.beside != "" {
+				expect.Equal(t, "the line of its trouble", len(lines(log(), cause.beside)), 1)
+				expect.Equal(t, "lines of its own", len(lines(log(), "key was")), 0)
+				return
+			}
 			level := "level=WARN"
 			if cause.design {
 				level = "level=INFO"
@@ -162,6 +168,29 @@ func TestWhatIsRemovedInsteadOfReplacedIsCountedAndLogged(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Nothing was removed: the invalidation is pending, which is logged.
+func TestAKeyThatADeadRedisKeepsIsNotSaidToBeRemoved(t *testing.T) {
+	t.Parallel()
+	cfg, log := logged()
+	cfg.RedisTimeout, cfg.HedgeAfter = brisk, off
+	proxy := redistest.StartProxy(t, shared.Addr())
+	f := newFleetOn(t, shared.Client(t), cfg, proxy.Client(t))
+	f.events.quiet = true
+	c := newCaches(t, f, CacheConfig[int, string]{
+		Name: "hot", Replace: time.Hour, Load: func(context.Context, int) (string, error) { return "v", nil },
+	})[0]
+	f.wantOf(c, 1, "v", nil)
+	f.stored()
+	rule := proxy.On(func([]string) bool { return true }, redistest.Hold)
+	defer rule.Remove()
+	for range 3 {
+		expect.Equal(t, "it fails", c.Invalidate(t.Context(), 1) != nil, true)
+	}
+	expect.Equal(t, "lines", len(lines(log(), "key was")), 0)
+	expect.Equal(t, "of what is pending", len(lines(log(), "invalidations pending")), 1)
+	expect.Equal(t, "counted", c.guard.Stats().NotReplaced > 0, true)
 }
 
 // A service in which that happens with each write is healthy.

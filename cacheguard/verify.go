@@ -105,7 +105,11 @@ func (c *comparison[V]) IsStillServed(ctx context.Context) (bool, error) {
 	q.spec.load, q.spec.cacheOnly, q.spec.judge = c.spec.load, true, func(V) Verdict { return Serve }
 	now, is, err := q.cached(ctx)
 	if is = is && c.IsServed(now); is {
-		c.guard.tell(ctx, report.Outdated, c.spec.key, nil)
+		if why := c.guard.journal.Behind(); why != "" {
+			c.guard.tell(ctx, report.Behind, c.spec.key, nil, "while", why)
+		} else {
+			c.guard.tell(ctx, report.Outdated, c.spec.key, nil)
+		}
 	}
 	if errors.Is(err, ErrNotCached) {
 		err = nil

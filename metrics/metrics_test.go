@@ -119,6 +119,7 @@ var exportedOfGets = map[string]float64{
 	"cacheguard_bypassed{cache=shop}":                               0,
 	"cacheguard_warming{cache=shop}":                                0,
 	"cacheguard_failed_refreshes_total{cache=shop}":                 0,
+	"cacheguard_unknown_names_total{cache=shop}":                    0,
 	"cacheguard_shadow_hits_total{cache=shop}":                      0,
 	"cacheguard_shadow_old_values_total{cache=shop}":                0,
 	"cacheguard_subscription_up{cache=shop}":                        1,

@@ -71,6 +71,8 @@ var fromStats = []read{
 	total("failed_refreshes", "Loads in the background that failed.", func(s *cacheguard.Stats) float64 { return float64(s.FailedRefreshes) }),
 	total("altered_values", "Values, of those looked at, that do not come back from the Codec as they were.",
 		func(s *cacheguard.Stats) float64 { return float64(s.Altered) }),
+	total("unknown_names", "Invalidated tags and keys of a kind that no load has had: mistyped ones, perhaps.",
+		func(s *cacheguard.Stats) float64 { return float64(s.UnknownTags + s.UnknownKeys) }),
 	total("shadow_hits", "Gets that the cache would have answered.", func(s *cacheguard.Stats) float64 { return float64(s.Shadowed.Hits) }),
 	total("shadow_hit_seconds", "How long these would have taken, together.",
 		func(s *cacheguard.Stats) float64 { return s.Shadowed.Took.Seconds() }),

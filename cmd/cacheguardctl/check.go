@@ -42,6 +42,8 @@ type finding struct {
 	Node   string `json:"node"` // empty: it is about all
 	Result string `json:"result"`
 	Detail string `json:"detail"`
+
+	past float64 // how many seconds ago it was seen last, of what may be over; 0: it lasts
 }
 
 // checked is all of them.

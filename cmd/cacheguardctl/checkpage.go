@@ -19,6 +19,9 @@ const (
 	longLock   = 30        // the same
 	much       = 10        // times what the others do
 	noise      = 50        // gets per second, which are not worth a word
+
+	lately = 300  // seconds ago, of what a page of an earlier version gives no age
+	ever   = 1e12 // the same, of what is counted since the process began
 )
 
 // pageFindings says what the pages of instances show that could be wrong. An instance that does not answer is in trouble itself. One is well, or
@@ -40,13 +43,14 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			continue
 		}
 		own := p.of(e.all.Prefix)
+		all = append(all, p.otherTroubles(e.all.Prefix)...)
 		if len(own) == 0 {
 			all = append(all, finding{Check: "instance", Node: p.instance(), Result: warning, Detail: p.others(e.all.Prefix)})
 		}
 		for _, g := range own {
-			found := slices.Concat(g.findings(), p.lockFindings(e.all.LockPrefix), p.feedFindings())
+			found := lastingFirst(slices.Concat(g.findings(), p.lockFindings(e.all.LockPrefix), p.feedFindings()))
 			if len(found) == 0 && !slices.ContainsFunc(together, func(f finding) bool { return f.Node == g.Instance }) {
-				found = []finding{{Result: ok, Detail: "its page shows nothing wrong"}}
+				found = []finding{{Result: ok, Detail: fmt.Sprintf("its page shows nothing wrong with the Guard %q", g.Prefix)}}
 			}
 			for _, f := range found {
 				f.Check, f.Node = "instance", g.Instance
@@ -66,6 +70,31 @@ func (p *paged) others(prefix string) string {
 	return said
 }
 
+// otherTroubles says which Guards of the process are in trouble that were not asked for: each Prefix has a check of its own.
+func (p *paged) otherTroubles(prefix string) (all []finding) {
+	for i := range p.Guards {
+		g := &p.Guards[i]
+		found := lastingFirst(g.findings())
+		if g.Prefix == prefix || len(found) == 0 {
+			continue
+		}
+		more := ""
+		if n := len(found) - 1; n > 0 {
+			more = fmt.Sprintf(", and %d more", n)
+		}
+		all = append(all, finding{Check: "instance", Node: g.Instance, Result: warning, Detail: fmt.Sprintf(
+			"its Guard %q: %s%s: see check --prefix %s", g.Prefix, found[0].Detail, more, g.Prefix,
+		)})
+	}
+	return all
+}
+
+// lastingFirst puts what may be over after what lasts, and the latest of it first.
+func lastingFirst(all []finding) []finding {
+	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(a.past, b.past) })
+	return all
+}
+
 // findings says what one Guard's page shows.
 func (g *pagedGuard) findings() (all []finding) {
 	for _, name := range slices.SortedFunc(maps.Keys(g.Troubles), observe.ByCause) {
@@ -73,12 +102,14 @@ func (g *pagedGuard) findings() (all []finding) {
 	}
 	if s := g.Shadow; s != nil && s.Old > 0 {
 		all = append(all, finding{
-			Result: warning, Detail: fmt.Sprintf("%d of %d hits of the shadow were old values: some writes do not invalidate", s.Old, s.Hits),
+			Result: warning, Detail: fmt.Sprintf("%d of %d hits of the shadow were old values: some writes do not invalidate, since the process began", s.Old, s.Hits),
+			past: ever,
 		})
 	}
 	if g.Altered > 0 {
 		all = append(all, finding{
-			Result: warning, Detail: observe.Count(int(g.Altered), "value does", "values do") + " not come back from the codec as they were: its log names a field",
+			Result: warning, Detail: observe.Count(int(g.Altered), "value does", "values do") + " not come back from the codec as they were: its log names a field, since the process began",
+			past: ever,
 		})
 	}
 	if len(g.Running) > 0 && g.Running[0].Took >= longLoad { // it is the longest
@@ -104,15 +135,18 @@ func (g *pagedGuard) trouble(name string) finding {
 	case "refused":
 		since := ""
 		if f.Result = wrong; g.Troubles[name] > stillWrong {
-			f.Result, since = warning, " and not since then"
+			f.Result, since, f.past = warning, " and not since then", g.Troubles[name]
 		}
 		f.Detail = "Redis answered with an error, last " + seconds(g.Troubles[name]) + " ago" + since + ": " + g.Refused
 	case "deaf":
 		if f.Detail = "messages do not arrive"; g.Troubles[name] > 0 { // 0: since when is not known
 			f.Detail += lasted
 		}
+		if g.DeafAs != "" {
+			f.Detail += ": " + g.DeafAs
+		}
 	case "mute":
-		f.Detail = "messages about invalidations are refused" + lasted + ": other local tiers may serve old values until Local.TTL"
+		f.Detail = "messages about invalidations are refused" + lasted + ": other local tiers, if there are any, may serve old values until Local.TTL"
 	case "saturated":
 		f.Detail = fmt.Sprintf("%s for MaxLoads, which is %d%s", observe.Count(g.Queued, "load waits", "loads wait"), g.MaxLoads, lasted)
 	case "fleet":
@@ -137,17 +171,22 @@ func (c *pagedCache) findings() (all []finding) {
 		)})
 	}
 	for _, of := range []struct {
-		n    uint64
-		what string
+		n          uint64
+		name, what string
 	}{
-		{c.Lately.Damaged, "entries could not be decoded"},
-		{c.Lately.Unstorable, "values could not be stored"},
-		{c.Lately.Outdated, "values were not those of the source, some writes do not invalidate,"},
-		{c.Lately.Takeovers, "loads were taken over from instances that died, stood still or could not renew"},
+		{c.Lately.Damaged, "damaged", "entries could not be decoded"},
+		{c.Lately.Unstorable, "unstorable", "values could not be stored"},
+		{c.Lately.Outdated, "outdated", "values were not those of the source, some writes do not invalidate,"},
+		{c.Lately.Takeovers, "takeovers", "loads were taken over from instances that died, stood still or could not renew"},
 	} {
-		if of.n > 0 {
-			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("%s%s lately: %d", c.label(), of.what, of.n)})
+		if of.n == 0 {
+			continue
 		}
+		f := finding{Result: warning, Detail: fmt.Sprintf("%s%s lately: %d", c.label(), of.what, of.n), past: lately}
+		if ago, said := c.LatelyAgo[of.name]; said {
+			f.Detail, f.past = f.Detail+", last "+seconds(ago)+" ago at most", ago
+		}
+		all = append(all, f)
 	}
 	return all
 }

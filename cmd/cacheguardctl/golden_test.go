@@ -17,9 +17,9 @@ var update = flag.Bool("update", false, "write the outputs anew")
 // outputs are what each command prints that people have written scripts for.
 var outputs = map[string]result{
 	"check": checked{Prefix: "shop", LockPrefix: "jobs", Findings: []finding{
-		{"version", "a:6379", ok, "redis 7.0.15, standalone"},
-		{"maxmemory-policy", "a:6379", warning, "allkeys-lru, maxmemory 1.00G: locks may be evicted"},
-		{"guard", "", wrong, "NOPERM this user has no permissions to run the 'evalsha' command"},
+		{Check: "version", Node: "a:6379", Result: ok, Detail: "redis 7.0.15, standalone"},
+		{Check: "maxmemory-policy", Node: "a:6379", Result: warning, Detail: "allkeys-lru, maxmemory 1.00G: locks may be evicted"},
+		{Check: "guard", Result: wrong, Detail: "NOPERM this user has no permissions to run the 'evalsha' command"},
 	}},
 	"invalidate": invalidated{Prefix: "shop", Keys: []string{"price:42", "tab\t"}, Tags: []string{"category:shoes"}, All: true, Missing: []string{"tab\t"}, Notes: []string{"no page shows it"}},
 	"inspect": inspected{

@@ -112,6 +112,7 @@ type paged struct {
 type pagedGuard struct {
 	Prefix, Instance, Refused string
 	Bypassed                  string // on which instances, and until when; empty: it does not say
+	DeafAs                    string `json:"deaf_as"`
 	Troubles                  map[string]float64
 	Loading, Queued, Waiting  int
 	MaxLoads                  int `json:"max_loads"`
@@ -146,6 +147,7 @@ type pagedCache struct {
 	Takeovers          uint64
 	Answers            map[string]uint64
 	Lately             struct{ Damaged, Unstorable, Outdated, Takeovers uint64 }
+	LatelyAgo          map[string]float64 `json:"lately_ago"` // of a page of an earlier version: nil
 	Failing            *struct {
 		For           float64
 		Loads, Failed uint64

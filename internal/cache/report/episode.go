@@ -22,6 +22,7 @@ type episode struct {
 	mu     sync.Mutex
 	closed bool
 	since  time.Time   // zero: all is well
+	ended  time.Time   // the last one; zero: there was none
 	logged bool        // its beginning was
 	last   time.Time   // when a beginning was last logged
 	again  int         // how many were, each within ten seconds of the one before
@@ -97,7 +98,10 @@ func (e *episode) logLocked() {
 }
 
 // end notes that the trouble is over. The arguments are logged after what it cost.
-func (e *episode) end(args ...any) {
+func (e *episode) end(args ...any) { e.endAt(time.Now(), args...) }
+
+// endAt is end for one that was over then, which is seen only now.
+func (e *episode) endAt(then time.Time, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed || e.since.IsZero() {
@@ -108,7 +112,7 @@ func (e *episode) end(args ...any) {
 		e.timer = nil
 	}
 	if e.logged {
-		attrs := []any{"lasted", text(time.Since(e.since))}
+		attrs := []any{"lasted", text(then.Sub(e.since))}
 		for _, c := range e.costs {
 			attrs = append(attrs, c.name, c.count()-c.before)
 		}
@@ -116,7 +120,14 @@ func (e *episode) end(args ...any) {
 	} else {
 		e.more++
 	}
-	e.since, e.logged, e.args = time.Time{}, false, nil
+	e.since, e.logged, e.args, e.ended = time.Time{}, false, nil, then
+}
+
+// lately reports whether there is trouble, or was within logEvery.
+func (e *episode) lately() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.since.IsZero() || !e.ended.IsZero() && time.Since(e.ended) < logEvery
 }
 
 // lasting is for how long there has been trouble; 0: there is none.

@@ -24,9 +24,11 @@ const (
 	AlteredAgain What = "the same, which is no news" // not logged
 	Unrefreshed  What = "background load failed"     // no caller sees the error
 	Unreplaced   What = "key was removed, it could not be replaced"
+	Kept         What = "key was not replaced, as redis is unavailable or slow, or could not be told" // not logged: that is
 	Removed      What = "key was removed, it is not replaced by design: this is logged once for a Cache, and counted"
 	RemovedAgain What = "key was removed by design, which is no news" // not logged
 	Outdated     What = "cached value is not that of the source, a write did not invalidate it"
+	Behind       What = "cached value is not that of the source, an invalidation may be late, or a write did not invalidate it"
 	Panicked     What = "loader panicked"
 	Slow         What = "slow load"
 	StillRuns    What = "slow load, it still runs"
@@ -67,7 +69,7 @@ func (j *Journal) TellBy(ctx context.Context, by *Throttle, what What, key strin
 	}
 	log := func() { by.Log(ctx, j.cfg.Logger, level, string(what), key, attrs...) }
 	switch what {
-	case Rejected, AlteredAgain, RemovedAgain:
+	case Rejected, AlteredAgain, RemovedAgain, Kept:
 		return
 	case Uncompressed, Panicked:
 		level = slog.LevelError

@@ -43,7 +43,8 @@ func TestEachEventIsShownOfItsCacheOrSomewhereElse(t *testing.T) {
 	t.Parallel()
 	elsewhere := map[What]string{
 		Rejected: "a load that is overtaken is no fault", Uncompressed: "of the Guard", Altered: "Stats.Altered", AlteredAgain: "Stats.Altered",
-		Unrefreshed: "Stats.FailedRefreshes", Unreplaced: "Stats.NotReplaced", Removed: "Stats.NotReplaced", RemovedAgain: "Stats.NotReplaced",
+		Unrefreshed: "Stats.FailedRefreshes", Unreplaced: "Stats.NotReplaced", Removed: "Stats.NotReplaced", RemovedAgain: "Stats.NotReplaced", Kept: "Stats.NotReplaced",
+		Behind:    "the trouble that it is due to, and VerifyConfig's counts",
 		Overtaken: "a load that is overtaken is no fault", Panicked: "a load that failed", Slow: "among the loads", StillRuns: "among the loads",
 		Stepped: "of the Guard", Dropped: "of the Guard", Forgotten: "of the Guard",
 	}

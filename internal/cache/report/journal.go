@@ -28,6 +28,7 @@ type Config struct {
 	Logger     *slog.Logger
 	Pending    func() int                  // how many invalidations are pending
 	Untold     func() int                  // how many messages to local tiers are refused
+	Tier       bool                        // the Guard has a local tier
 	Background func(f func()) (begun bool) // runs f as a task of the Guard
 }
 
@@ -56,6 +57,7 @@ type Journal struct {
 	hedged  atomic.Int64 // loads beside Redis, ever
 
 	refusal atomic.Pointer[refusal]   // the last one
+	deafAs  atomic.Pointer[string]    // why messages do not arrive; nil: not known
 	until   atomic.Pointer[time.Time] // the end of the last bypass; zero or nil: this instance's, until it is turned on again
 }
 
@@ -68,6 +70,10 @@ type refusal struct {
 // Open opens the zero Journal.
 func (j *Journal) Open(cfg Config) {
 	j.cfg = cfg
+	mute := "messages refused, local tiers may keep what was invalidated until Local.TTL"
+	if !cfg.Tier {
+		mute = "messages refused, other instances with a local tier, if there are any, may keep what was invalidated until Local.TTL"
+	}
 	j.refusals.logger, j.pending.what, j.pending.count, j.mute.what, j.mute.count = cfg.Logger, "keys", cfg.Pending, "messages", cfg.Untold
 	for _, e := range []struct {
 		*episode
@@ -80,7 +86,7 @@ func (j *Journal) Open(cfg Config) {
 		}},
 		{&j.late, "redis is slow", "redis is quick again", 0, []cost{{name: "loads_beside_redis", count: j.alone}}},
 		{&j.pending.episode, "invalidations pending, redis could not be told", "pending invalidations sent", 0, nil},
-		{&j.mute.episode, "messages refused, local tiers may keep what was invalidated until Local.TTL", "refused messages sent", 0, nil},
+		{&j.mute.episode, mute, "refused messages sent", 0, nil},
 		{&j.deaf, "cannot subscribe, waiting calls poll", "subscription established", outOfTouch, nil},
 		{&j.bypass, "cache bypassed", "cache used again", 0, []cost{{name: "loads", count: j.without.Load}}},
 		{&j.MaxLoads.episode, "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor, []cost{{name: "loads_that_waited", count: j.MaxLoads.queued.Load}}},
@@ -133,9 +139,9 @@ func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
 	case breaker.Unavailable(err):
 		j.failing.Log(context.Background(), j.cfg.Logger, slog.LevelWarn, "redis failed", key, "op", op, "error", err)
 	case key == "":
-		j.refusals.begin(op, "error", err)
+		j.refusals.begin(op, err)
 	default:
-		j.refusals.begin(op, "key", errs.Short(key), "error", err)
+		j.refusals.begin(op, err, "key", errs.Short(key))
 	}
 	return true
 }
@@ -175,13 +181,35 @@ func (j *Journal) PendingFor() (invalidations, messages time.Duration) {
 	return j.pending.lasting(), j.mute.lasting()
 }
 
+// Lasts reports whether Redis keeps calls waiting, or invalidations from being sent: each has a line of its own, which what follows from it needs not.
+func (j *Journal) Lasts() bool { return j.outage.on() || j.late.on() || j.pending.on() }
+
+// Behind says why an old value may still be cached although its writer has invalidated it; empty: there is no reason.
+func (j *Journal) Behind() string {
+	refusal := j.refusal.Load()
+	switch {
+	case j.pending.lately():
+		return "invalidations were pending"
+	case j.outage.lately():
+		return "redis was unavailable"
+	case refusal != nil && time.Since(refusal.at) < logEvery:
+		return "redis refused " + refusal.text
+	case j.cfg.Tier && j.deaf.lately():
+		return "messages did not arrive"
+	}
+	return ""
+}
+
 // Subscribed notes whether messages arrive, and why not, as far as that is known.
 func (j *Journal) Subscribed(live bool, why error) {
 	switch {
 	case live:
+		j.deafAs.Store(nil)
 		j.deaf.end()
 		j.deaf.rename("subscription lost, waiting calls poll", "subscription back")
 	case why != nil:
+		as := why.Error()
+		j.deafAs.Store(&as)
 		j.deaf.begin("error", why)
 	default:
 		j.deaf.begin()
@@ -210,6 +238,9 @@ func (j *Journal) Troubles() observe.Troubles {
 	}
 	if r := j.refusal.Load(); r != nil {
 		t.Refused, t.RefusedAs = r.at, r.text
+	}
+	if as := j.deafAs.Load(); as != nil {
+		t.DeafAs = *as
 	}
 	if until := j.until.Load(); until != nil {
 		t.BypassedUntil = *until

@@ -230,7 +230,7 @@ func TestEachEventIsCountedAndLoggedAsLoudAsItIs(t *testing.T) {
 	var j Journal
 	j.Open(Config{Logger: logger, Pending: func() int { return 0 }, Background: func(f func()) bool { f(); return true }})
 	defer j.Close()
-	louder := map[What]string{Rejected: "", AlteredAgain: "", Uncompressed: "ERROR", Panicked: "ERROR", Dropped: "INFO", Overtaken: "INFO", Removed: "INFO", RemovedAgain: ""}
+	louder := map[What]string{Rejected: "", AlteredAgain: "", Uncompressed: "ERROR", Panicked: "ERROR", Dropped: "INFO", Overtaken: "INFO", Removed: "INFO", RemovedAgain: "", Kept: ""}
 	for _, what := range allEvents(t) {
 		want, differs := louder[what]
 		if !differs {
@@ -312,9 +312,91 @@ func TestARefusalHasALineWhenItBeginsAndOneWhenItIsOver(t *testing.T) {
 		expect.Equal(t, "over, though another operation succeeded", lines(text(), "refuses no more"), 0)
 		j.RedisDid("acquire")
 		j.RedisDid("acquire")
-		expect.Equal(t, "over", lines(text(), `level=INFO msg="cacheguard: redis refuses no more" lasted=1m9s op=acquire`), 1)
+		expect.Equal(t, "over", lines(text(), `level=INFO msg="cacheguard: redis refuses no more" lasted=59s op=acquire quiet=10s`), 1)
 		expect.Equal(t, "lines", strings.Count(text(), "\n"), 3)
 	})
+}
+
+// Nobody tries an operation for a while: then nobody sees when it is no longer refused.
+func TestATroubleLastsFromItsFirstRefusalToItsLastAndAnotherIsAnother(t *testing.T) {
+	const full, wrong = "OOM command not allowed", "WRONGPASS invalid username-password pair"
+	for name, c := range map[string]struct {
+		pause time.Duration
+		then  string
+		lines int // of begins
+	}{
+		"a moment later":                    {time.Second, full, 1},
+		"seldom tried":                      {30 * time.Second, full, 1},
+		"another error of another node":     {time.Second, wrong, 1},
+		"another error":                     {15 * time.Second, wrong, 2},
+		"the same, two minutes after":       {2 * time.Minute, full, 2},
+		"another error two minutes after":   {2 * time.Minute, wrong, 2},
+		"seen to be over a long time after": {2 * time.Minute, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logger, text := logged()
+				var j Journal
+				j.Open(Config{Logger: logger})
+				defer j.Close()
+				for range 16 {
+					j.RedisFailed("acquire", "price:1", errFull)
+					time.Sleep(time.Second)
+				}
+				time.Sleep(c.pause)
+				if c.then != "" {
+					j.RedisFailed("acquire", "price:1", refusedAs(c.then))
+				}
+				time.Sleep(time.Minute)
+				j.RedisDid("acquire")
+				expect.Equal(t, "begun", lines(text(), "redis failed"), c.lines)
+				expect.Equal(t, "over", lines(text(), "refuses no more"), c.lines)
+				if c.lines == 2 || c.then == "" {
+					expect.Equal(t, "the first", lines(text(), `refuses no more" lasted=15s op=acquire quiet=`), 1)
+				}
+			})
+		})
+	}
+}
+
+// What is found to be old while the library knows why need not be blamed on a writer.
+func TestAnOldValueHasItsReasonWhereThatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger, _ := logged()
+		n := 1
+		var j Journal
+		j.Open(Config{Logger: logger, Tier: true, Pending: func() int { return n }})
+		defer j.Close()
+		for name, c := range map[string]struct {
+			begins, ends func()
+			why          string
+		}{
+			"pending": {func() { n = 1; j.PendingChanged("k") }, func() { n = 0; j.PendingChanged("") }, "invalidations were pending"},
+			"outage":  {func() { j.Breaker(true) }, func() { j.Breaker(false) }, "redis was unavailable"},
+			"refusal": {func() { j.RedisFailed("invalidate", "k", errFull) }, func() {}, "redis refused invalidate: OOM command not allowed"},
+			"deaf":    {func() { j.Subscribed(false, nil) }, func() { j.Subscribed(true, nil) }, "messages did not arrive"},
+		} {
+			expect.Equal(t, name+": before", j.Behind(), "")
+			c.begins()
+			expect.Equal(t, name+": during", j.Behind(), c.why)
+			c.ends()
+			time.Sleep(logEvery - time.Second)
+			expect.Equal(t, name+": soon after", j.Behind(), c.why)
+			time.Sleep(time.Second)
+		}
+		expect.Equal(t, "then", j.Behind(), "")
+	})
+}
+
+func TestAGuardWithoutALocalTierSaysWhoseTiersItCannotTell(t *testing.T) {
+	for tier, says := range map[bool]string{true: "messages refused, local tiers may keep", false: "messages refused, other instances with a local tier, if there are any, may keep"} {
+		logger, text := logged()
+		var j Journal
+		j.Open(Config{Logger: logger, Tier: tier, Untold: func() int { return 1 }})
+		j.UntoldChanged("shop:invalidated")
+		j.Close()
+		expect.Equal(t, "line", lines(text(), says), 1)
+	}
 }
 
 // A Redis that is frozen is first slow or unavailable, as chance has it.

@@ -2,13 +2,17 @@ package report
 
 import (
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // refusals are lasting troubles, one for each operation that Redis refuses: it is full, or the user lacks a right. One is over when the operation
-// has succeeded, and was not refused for ten seconds: one node of a cluster may be full, and others not.
+// has succeeded, and was not refused for ten seconds: one node of a cluster may be full, and others not. Where nobody tries it meanwhile, another trouble
+// may begin before that is seen: with another error, or a minute later. What a trouble lasted is from its first refusal to its last.
 type refusals struct {
 	logger *slog.Logger
 	on     atomic.Int64 // how many operations are refused
@@ -21,10 +25,19 @@ type refusals struct {
 type refused struct {
 	episode
 	last time.Time
+	code string // which error it was, as OOM
+}
+
+// apart is how long nothing was refused, or tried, between two troubles.
+const apart = time.Minute
+
+// isOver ends the trouble.
+func (e *refused) isOver(op string) {
+	e.endAt(e.last, "op", op, "quiet", text(time.Since(e.last)))
 }
 
 // begin notes that the operation was refused.
-func (r *refusals) begin(op string, args ...any) {
+func (r *refusals) begin(op string, err error, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.by[op]
@@ -35,11 +48,17 @@ func (r *refusals) begin(op string, args ...any) {
 		}
 		r.by[op] = e
 	}
-	if !e.episode.on() {
+	answer, _ := script.Answer(err)
+	code, _, _ := strings.Cut(answer, " ")
+	quiet := time.Since(e.last)
+	switch {
+	case !e.episode.on():
 		r.on.Add(1)
+	case quiet >= apart, quiet >= logEvery && code != e.code:
+		e.isOver(op)
 	}
-	e.last = time.Now()
-	e.episode.begin(append(args, "op", op)...)
+	e.last, e.code = time.Now(), code
+	e.episode.begin(append(args, "error", err, "op", op)...)
 }
 
 // did notes that the operation succeeded.
@@ -50,7 +69,7 @@ func (r *refusals) did(op string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.by[op]; e != nil && e.episode.on() && time.Since(e.last) >= logEvery {
-		e.end("op", op)
+		e.isOver(op)
 		r.on.Add(-1)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
-var errNotAnnounced = errors.New("its change could not be announced")
+// ErrNotAnnounced is why a key is not replaced.
+var ErrNotAnnounced = errors.New("its change could not be announced")
 
 // Replacement is what is put in the place of what Redis has for a key, by the end of a change that stands on it.
 type Replacement interface {
@@ -56,6 +57,7 @@ func (w *Writes) Invalidate(ctx context.Context, named, names []string) error {
 // once more after that, with those that have ended before.
 func (c *Change) finish(ctx context.Context, on []target, by map[string]Replacement, before []target) error {
 	var placed, rest []target
+	var lone []Replacement
 	for _, t := range on {
 		switch r := by[t.name]; {
 		case t.isEpoch() || r == nil:
@@ -64,12 +66,15 @@ func (c *Change) finish(ctx context.Context, on []target, by map[string]Replacem
 			placed = append(placed, t)
 		default:
 			rest = append(rest, t)
-			r.Report(ctx, protocol.Refused, errNotAnnounced)
+			lone = append(lone, r)
 		}
 	}
 	again := append(before, rest...)
 	failed := make([]error, len(placed), len(placed)+1)
 	failed = append(failed, c.of.tell(ctx, requests(rest, c.text), sort.end, placed...))
+	for _, r := range lone { // now that it is removed, or pending
+		r.Report(ctx, protocol.Refused, ErrNotAnnounced)
+	}
 	defer c.of.Owner.Ended(namesOf(rest))
 	var replacing sync.WaitGroup
 	for i, t := range placed {

@@ -48,6 +48,8 @@ type Troubles struct {
 
 	BypassedUntil time.Time // on all instances; zero: on this one, until it is turned on
 
+	DeafAs string // why messages do not arrive; empty: not known
+
 	Refused   time.Time // when Redis last answered with an error; zero: never
 	RefusedAs string    // the operation, and what Redis said
 }
