@@ -52,7 +52,7 @@ type guardState struct {
 	Hedged    uint64             `json:"hedged"` // loads beside Redis
 
 	Replaced    uint64 `json:"replaced"`    // keys whose new value was put in place of the old one
-	NotReplaced uint64 `json:"notReplaced"` // that were removed, although their Cache replaces
+	NotReplaced uint64 `json:"notReplaced"` // that were not replaced, although their Cache replaces
 
 	Pending   int               `json:"pending"`          // invalidations
 	Untold    int               `json:"refused_messages"` // about others, to local tiers

@@ -476,6 +476,30 @@ func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
 	expect.Equal(t, "from Redis", mustGet(t, g, "k", unwanted[string](t)), "stored")
 }
 
+// Nobody writes, and Gets load first: what measures then are probes.
+func TestAPartThatNobodyAsksIsFoundToBeQuickAgain(t *testing.T) {
+	t.Parallel()
+	f, proxy := keptWaiting(t, Config{HedgeAfter: time.Hour})
+	g := f.guards[0]
+	cost := func() {
+		for range 100 {
+			g.loaders.cost.Took(400 * time.Millisecond) // more than a probe takes twice on a busy machine
+		}
+	}
+	proxy.Delay(time.Second)
+	redistest.Await(t, "slow", func() bool {
+		cost()
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() { mustGet(t, g, "k", returns("v")) })
+		}
+		all.Wait()
+		return g.Stats().SlowParts == 1
+	})
+	proxy.Delay(0)
+	redistest.Await(t, "quick", func() bool { return g.Stats().SlowParts == 0 })
+}
+
 // There, no Get takes a slot that a refresh could have.
 func TestStaleValuesAreRefreshedFromASlowRedisWhereNothingIsLoadedBesideIt(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ type Stats struct {
 
 	FailedRefreshes uint64 // loads in the background that failed, so far; no caller had their errors
 
-	Replaced, NotReplaced uint64 // invalidated keys, so far, that CacheConfig.Replace replaced, or could not: the next Get loads those. The log says why
+	Replaced, NotReplaced uint64 // invalidated keys, so far, that CacheConfig.Replace replaced, or could not: the next Get loads those. The log says why, or what is wrong with Redis
 
 	Altered uint64 // values that the Guard checked, and that did not come back from the Codec as they were: see Codec
 

@@ -65,7 +65,7 @@ var (
 	ErrNotAcquired = mutex.ErrNotAcquired
 
 	// ErrLeaseLost is the cause of a lease's context when the lease can no longer be trusted. Unlock returns it
-	// when the store had given the lock up before.
+	// when the lease was lost before.
 	ErrLeaseLost = mutex.ErrLeaseLost
 
 	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause when the contexts of its

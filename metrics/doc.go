@@ -61,7 +61,7 @@
 //	cacheguard_warming{cache}                         calls of Cache.Warm under way (Watch)
 //	cacheguard_failed_refreshes_total{cache}          loads in the background that failed; no caller had their errors (Watch)
 //	cacheguard_altered_values_total{cache}            values, of those looked at, that do not come back from the Codec as they were (Watch)
-//	cacheguard_unknown_names_total{cache}             invalidated tags and keys of a kind that no load has had: mistyped ones, perhaps (Watch)
+//	cacheguard_unknown_names{cache}                   invalidated tags and keys of a kind that no load has had: mistyped ones, perhaps (Watch)
 //	cacheguard_shadow_hits_total{cache}               Gets that the cache would have answered (Config.Shadow, Watch; as what follows)
 //	cacheguard_shadow_hit_seconds_total{cache}        how long these would have taken, together
 //	cacheguard_shadow_misses_total{cache}             Gets that it would not have answered

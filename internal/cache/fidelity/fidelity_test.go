@@ -58,9 +58,14 @@ type (
 	}
 	inner      struct{ Err error }
 	embedsChan struct{ Done chan int }
+	union      struct{ Of oddtypes.Shape } // its UnmarshalJSON knows the types
+	unions     []oddtypes.Shape            // as above
 	loop       struct{ *loop }
 	loops      *loops
 )
+
+func (*union) UnmarshalJSON([]byte) error  { return nil }
+func (*unions) UnmarshalJSON([]byte) error { return nil }
 
 func TestWhatJSONNeverBringsBackIsRefusedByThePathOfTheField(t *testing.T) {
 	t.Parallel()
@@ -94,6 +99,12 @@ func TestWhatJSONNeverBringsBackIsRefusedByThePathOfTheField(t *testing.T) {
 			A int
 		}](), ""},
 		{reflect.TypeFor[struct{ By map[string]any }](), ""},
+		{reflect.TypeFor[map[string]union](), ""},
+		{reflect.TypeFor[struct{ All unions }](), ""},
+		{reflect.TypeFor[struct {
+			inner
+			Err string
+		}](), ""},
 		{reflect.TypeFor[struct{ Loop *loop }](), ""},
 		{reflect.TypeFor[loops](), ""},
 		{reflect.TypeFor[struct{}](), ""},

@@ -10,12 +10,19 @@ import (
 func Impossible(t reflect.Type) (path, what string) {
 	path = t.String()
 	for range deepest { // the value itself, or what it consists of
-		if EncodesItself(t) || !hasElements(t) {
+		if EncodesItself(t) || decodesItself(reflect.PointerTo(t)) || !hasElements(t) {
 			break
 		}
 		t = t.Elem()
 	}
-	return search{}.impossible(path, t, true, false)
+	return search{}.impossible(path, t, true, nil)
+}
+
+// decodesItself asks by constants, as encodes does.
+func decodesItself(t reflect.Type) bool {
+	_, json := t.MethodByName("UnmarshalJSON")
+	_, text := t.MethodByName("UnmarshalText")
+	return json || text
 }
 
 func hasElements(t reflect.Type) bool {
@@ -35,9 +42,10 @@ type place struct {
 	always bool
 }
 
-func (s search) impossible(path string, t reflect.Type, always, embedded bool) (string, string) {
+// impossible looks at a type, which is embedded in the outer one, if there is one.
+func (s search) impossible(path string, t reflect.Type, always bool, outer reflect.Type) (string, string) {
 	here := place{t, always}
-	if _, seen := s[here]; seen || EncodesItself(t) {
+	if _, seen := s[here]; seen || EncodesItself(t) || decodesItself(reflect.PointerTo(t)) {
 		return "", ""
 	}
 	s[here] = struct{}{}
@@ -47,19 +55,25 @@ func (s search) impossible(path string, t reflect.Type, always, embedded bool) (
 	case reflect.Chan, reflect.Func, reflect.UnsafePointer, reflect.Complex64, reflect.Complex128:
 		return where(path, fmt.Sprintf("a %v cannot be encoded", t), !always)
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return s.impossible(path, t.Elem(), always && t.Kind() == reflect.Array, false)
+		return s.impossible(path, t.Elem(), always && t.Kind() == reflect.Array, nil)
 	case reflect.Struct:
-		return s.impossibleField(path, t, always, embedded)
+		return s.impossibleField(path, t, always, outer)
 	default:
 		return "", ""
 	}
 }
 
-// impossibleField looks at the fields that encoding/json sees. Those of an embedded struct count as the outer one's, if it has any.
-func (s search) impossibleField(path string, t reflect.Type, always, embedded bool) (string, string) {
-	visible := t.NumField() == 0 || embedded
+// impossibleField looks at the fields that encoding/json sees. Those of an embedded struct count as the outer one's, if it has any, but for those
+// which the outer one has itself.
+func (s search) impossibleField(path string, t reflect.Type, always bool, outer reflect.Type) (string, string) {
+	visible := t.NumField() == 0 || outer != nil
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if outer != nil {
+			if own, is := outer.FieldByName(f.Name); is && len(own.Index) == 1 {
+				continue
+			}
+		}
 		of := f.Type
 		if f.Anonymous && of.Kind() == reflect.Pointer {
 			of = of.Elem()
@@ -70,7 +84,11 @@ func (s search) impossibleField(path string, t reflect.Type, always, embedded bo
 			continue
 		}
 		visible = true
-		if at, what := s.impossible(path+"."+f.Name, of, always && of == f.Type, embeds); what != "" {
+		var within reflect.Type
+		if embeds {
+			within = t
+		}
+		if at, what := s.impossible(path+"."+f.Name, of, always && of == f.Type, within); what != "" {
 			return at, what
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -192,12 +194,18 @@ func (j *Journal) Behind() string {
 		return "invalidations were pending"
 	case j.outage.lately():
 		return "redis was unavailable"
-	case refusal != nil && time.Since(refusal.at) < logEvery:
+	case refusal != nil && time.Since(refusal.at) < logEvery && ofWrites(refusal.text):
 		return "redis refused " + refusal.text
 	case j.cfg.Tier && j.deaf.lately():
 		return "messages did not arrive"
 	}
 	return ""
+}
+
+// ofWrites reports whether an operation was refused that ends what is cached.
+func ofWrites(refused string) bool {
+	op, _, _ := strings.Cut(refused, ":")
+	return slices.Contains([]string{"invalidate", "update", "put", "intend"}, op)
 }
 
 // Subscribed notes whether messages arrive, and why not, as far as that is known.

@@ -90,6 +90,9 @@ func (u *Update) runHeld(ctx context.Context, held []*locker.Queued) (err error)
 func (u *Update) endTogether(ctx context.Context, held []*locker.Queued) (all []request, unlocked error) {
 	all = u.told()
 	give := func(i int, release script.Call) script.Call {
+		if errors.Is(context.Cause(held[i].Lease.Context()), lifecycle.ErrLeaseLost) {
+			u.filling = protocol.Filling{} // a Put whose lease was lost stores nothing
+		}
 		return u.of.Keys.UnlockUpdate(release, u.valueKey(u.keys[i]), u.text, all[i].told, time.Since(u.locked), u.filling)
 	}
 	read := func(_ int, reply *script.Reply) (int, error) {

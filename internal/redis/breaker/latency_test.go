@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
@@ -34,7 +36,7 @@ func newTimeline(t *testing.T, cost time.Duration) *timeline {
 	t.Helper()
 	b := &timeline{}
 	life := lifecycle.New()
-	b.Breaker = newBreaker(life, func() error { return nil }, nil, func() {})
+	b.Breaker = newBreaker(life, func() error { return redis.Nil }, nil, func() {}) // a probe reads a key that is not there
 	b.mood.cost, b.onSlow = func() time.Duration { return cost }, func(bool) { b.changes.Add(1) }
 	t.Cleanup(func() { life.Close(nil, nil) })
 	return b

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 const (
@@ -158,7 +160,7 @@ func (b *Breaker) probeWhileSlow() {
 		began := time.Now()
 		err := b.probe()
 		b.Record(err)
-		if err == nil || errors.Is(err, context.DeadlineExceeded) { // what it took to be refused says nothing
+		if !script.Says(err, "NOAUTH", "WRONGPASS") && (!Unavailable(err) || errors.Is(err, context.DeadlineExceeded)) { // else it took that to be refused
 			b.Took(time.Since(began))
 		}
 	}

@@ -17,6 +17,7 @@ type calls struct {
 	cmds    []*redis.Cmd
 	carried operation
 	pauses  bool
+	once    bool     // the client sends it once, where it would try again
 	room    struct { // of the only call, mostly
 		all  [1]*queuedCall
 		cmds [1]*redis.Cmd
@@ -42,7 +43,7 @@ func (p *calls) carry(ctx context.Context) error {
 	lane := p.all[0].lane
 	l := lane.link
 	alone, piped := l.alone, l.piped
-	if lane.noWrites.goOn() {
+	if p.once = lane.noWrites.goOn() && !p.all[0].alone; p.once {
 		alone, piped = script.Once(l.alone), script.OncePipeliner(l.piped)
 	}
 	switch {
@@ -84,9 +85,9 @@ func (p *calls) scripts() []*script.Call {
 	return all
 }
 
-// broken reports whether a pipeline ended with its connection, and the client, which sends no pipeline twice, has left it so.
+// broken reports whether a parcel ended with its connection, and the client, which sent it only once, has left it so.
 func (p *calls) broken(err error) bool {
-	return len(p.all) > 1 && p.all[0].lane.link.once && brokenConnection(err)
+	return (p.once || len(p.all) > 1 && p.all[0].lane.link.once) && brokenConnection(err)
 }
 
 // deliver sends again, alone, what only a pipeline is refused.
@@ -94,7 +95,7 @@ func (p *calls) deliver() {
 	for i, c := range p.all {
 		cmd := p.cmds[i]
 		c.Trail.end(cmd.Err())
-		if broken := p.broken(cmd.Err()); !c.Single && (broken || len(p.all) > 1 && sentAgain(cmd.Err()) && !c.lane.noWrites.goOn()) {
+		if broken := p.broken(cmd.Err()); !c.Single && (broken || len(p.all) > 1 && sentAgain(cmd.Err()) && !(writesRefused(cmd.Err()) && (p.once || c.lane.noWrites.goOn()))) {
 			c.again(broken)
 			continue
 		}

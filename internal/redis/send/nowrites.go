@@ -19,8 +19,10 @@ type noWrites struct {
 	first, last time.Time // refusals
 }
 
+func writesRefused(err error) bool { return err != nil && script.Says(err, "READONLY", "NOREPLICAS") }
+
 func (w *noWrites) note(err error) {
-	if err == nil || !script.Says(err, "READONLY", "NOREPLICAS") {
+	if !writesRefused(err) {
 		return
 	}
 	w.mu.Lock()

@@ -3,6 +3,7 @@ package send
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -188,6 +189,16 @@ func TestWhatIsRefusedForLongerThanAFailoverTakesIsSentOnce(t *testing.T) {
 			}
 			rule.Remove()
 			do(t, s.Link, echoed("k", "v")).expect("v")
+			for _, n := range []int{1, 5} { // the connection ends, with the failover
+				rule = s.proxy.On(redistest.Command("evalsha"), redistest.ReplyError(refusal))
+				redistest.Await(t, "it goes on", func() bool { sent(1); return s.calls[0].noWrites.goOn() })
+				rule.Remove()
+				cut := s.proxy.On(redistest.Command("evalsha"), redistest.CutBefore).Times(1)
+				for i, d := range s.doAll(n, "k") {
+					d.expect(strconv.Itoa(i))
+				}
+				cut.Remove()
+			}
 		})
 	}
 }
