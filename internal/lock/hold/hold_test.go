@@ -44,7 +44,7 @@ func bubble(t *testing.T, limit time.Duration, test func(t *testing.T, h *hold.H
 		tm.Max = limit
 		h := new(hold.Hold)
 		h.Begin(t.Context(), tm, time.Now().Add(-time.Second), 10*time.Second)
-		defer h.End()
+		defer func() { _ = h.End() }()
 		test(t, h, &lost)
 	})
 }
@@ -133,7 +133,7 @@ func TestErrComparesTheClock(t *testing.T) {
 		if h.Context().Err() == nil {
 			t.Fatal("a lease that is over counts as alive")
 		}
-		h.End()
+		_ = h.End()
 		h = new(hold.Hold)
 		h.Begin(context.Background(), options(nil), time.Now().Add(-time.Minute), 10*time.Second)
 		if !errors.Is(h.End(), errLost) {
