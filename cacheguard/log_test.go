@@ -75,7 +75,7 @@ func TestOfBackgroundLoadsThatFailOneIsLoggedEveryTenSeconds(t *testing.T) {
 		}
 		_, a := failed.Load("a")
 		_, b := failed.Load("b")
-		return a && b
+		return a && b && strings.Contains(text(), "background load failed")
 	})
 	_ = f.guards[0].Close() // joins the loads
 	expect.Equal(t, "logged", strings.Count(text(), "background load failed"), 1)

@@ -97,7 +97,7 @@ func (q *query[V]) awaitFresh(ctx context.Context, j *load, old *readResult[V], 
 
 // report logs a load that failed, because no caller sees the error, unless it was given up.
 func (r *rebuild) report(ctx context.Context, a answer) {
-	if a.err != nil && !a.absent && a.outcome == Loaded && ctx.Err() == nil {
+	if a.err != nil && !a.absent && a.outcome == Loaded && !errors.Is(a.err, context.Canceled) {
 		r.guard.tell(ctx, report.Unrefreshed, r.load.key, a.err, r.load.policy.logAttrs()...)
 	}
 }
