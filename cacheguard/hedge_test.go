@@ -34,9 +34,7 @@ func keptWaiting(t *testing.T, cfg Config) (*fleet, *redistest.Proxy) {
 		f.guards[0].loaders.cost.Took(time.Hour) // more than Redis takes on a busy machine: no part is slow
 	}
 	warm(t, f)
-	for range 100 {
-		f.guards[0].ordinary.kind.cost.Took(time.Microsecond) // less than Redis, whatever the machine does
-	}
+	takes(&f.guards[0].ordinary.kind.cost, time.Microsecond) // less than Redis
 	return f, proxy
 }
 
@@ -416,26 +414,19 @@ func TestSlowPartIsLoadedFirstUntilItIsQuickAgain(t *testing.T) {
 	}
 }
 
-func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
-	cfg, text := logged()
-	cfg.HedgeAfter, cfg.FleetLoads = time.Hour, fleetLoads
-	f, proxy := keptWaiting(t, cfg)
-	g := f.guards[0]
-	part := g.breakers.Breaker(0)
-	cost := func(of time.Duration) {
-		for range 100 {
-			g.loaders.cost.Took(of) // the mean, whatever loads take on a busy machine
-		}
+// takes makes this the mean of a cost, or the median of a part, whatever loads and replies take on a busy machine.
+func takes(measure interface{ Took(time.Duration) }, of time.Duration) {
+	for range 100 {
+		measure.Took(of)
 	}
-	take := func(of time.Duration) {
-		for range 100 {
-			part.Took(of) // the median, whatever probes take there
-		}
-	}
-	mustGet(t, g, "k", returns("stored"))
+}
+
+// becomesSlow has the Guard wait for a second for each reply, and loads cost so much, until it finds that Redis is slow.
+func becomesSlow(t *testing.T, g *Guard, proxy *redistest.Proxy, cost time.Duration) {
+	t.Helper()
 	proxy.Delay(time.Second)
 	redistest.Await(t, "slow", func() bool {
-		cost(time.Millisecond)
+		takes(&g.loaders.cost, cost)
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() { mustGet(t, g, "k", returns("loaded")) })
@@ -443,22 +434,32 @@ func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
 		all.Wait()
 		return g.Stats().SlowParts == 1
 	})
+}
+
+func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
+	cfg, text := logged()
+	cfg.HedgeAfter, cfg.FleetLoads = time.Hour, fleetLoads
+	f, proxy := keptWaiting(t, cfg)
+	g := f.guards[0]
+	mustGet(t, g, "k", returns("stored"))
+	becomesSlow(t, g, proxy, time.Millisecond)
 	redistest.Await(t, "the log says so", func() bool { return strings.Contains(text(), `calls="load first"`) })
+	atHand := func() bool {
+		s := g.loaders.limits.AtHand(limit.Need{Spare: true})
+		g.loaders.limits.Free(s)
+		return !s.IsNone()
+	}
 	slow := func() {
 		t.Helper()
 		redistest.Await(t, "it is slow, and the last load has given its slot back", func() bool {
-			cost(time.Millisecond)
-			take(time.Minute)
-			s := g.loaders.limits.AtHand(limit.Need{Spare: true})
-			g.loaders.limits.Free(s)
-			return !s.IsNone() && g.Stats().SlowParts == 1
+			takes(&g.loaders.cost, time.Millisecond)
+			takes(g.breakers.Breaker(0), time.Minute)
+			return atHand() && g.Stats().SlowParts == 1
 		})
 	}
 	redistest.Await(t, "a slot is at hand, with a permit, as on a busy machine it may have been given back", func() bool {
 		mustGet(t, g, "k", returns("loaded"))
-		s := g.loaders.limits.AtHand(limit.Need{Spare: true})
-		g.loaders.limits.Free(s)
-		return !s.IsNone()
+		return atHand()
 	})
 	slow()
 	rule := proxy.On(reading, redistest.HoldReply)
@@ -472,8 +473,8 @@ func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
 	rule.Remove()
 	proxy.Delay(0)
 	redistest.Await(t, "quick", func() bool {
-		cost(7 * time.Second)
-		take(time.Millisecond)
+		takes(&g.loaders.cost, 7*time.Second)
+		takes(g.breakers.Breaker(0), time.Millisecond)
 		return g.Stats().SlowParts == 0
 	})
 	expect.Equal(t, "from Redis", mustGet(t, g, "k", unwanted[string](t)), "stored")
@@ -484,21 +485,7 @@ func TestAPartThatNobodyAsksIsFoundToBeQuickAgain(t *testing.T) {
 	t.Parallel()
 	f, proxy := keptWaiting(t, Config{HedgeAfter: time.Hour})
 	g := f.guards[0]
-	cost := func() {
-		for range 100 {
-			g.loaders.cost.Took(400 * time.Millisecond) // more than a probe takes twice on a busy machine
-		}
-	}
-	proxy.Delay(time.Second)
-	redistest.Await(t, "slow", func() bool {
-		cost()
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() { mustGet(t, g, "k", returns("v")) })
-		}
-		all.Wait()
-		return g.Stats().SlowParts == 1
-	})
+	becomesSlow(t, g, proxy, 400*time.Millisecond) // more than a probe takes twice on a busy machine
 	proxy.Delay(0)
 	redistest.Await(t, "quick", func() bool { return g.Stats().SlowParts == 0 })
 }
@@ -516,9 +503,7 @@ func TestStaleValuesAreRefreshedFromASlowRedisWhereNothingIsLoadedBesideIt(t *te
 			f.makeStale("k", "old")
 			part, got := g.breakers.Breaker(0), ""
 			redistest.Await(t, "it is slow, and the value new", func() bool {
-				for range 100 {
-					part.Took(time.Minute)
-				}
+				takes(part, time.Minute)
 				slow := g.Stats().SlowParts == 1
 				if slow {
 					got = mustGet(t, g, "k", returns("new"))
@@ -540,9 +525,7 @@ func TestTheLocalTierHasWhatASlowRedisHas(t *testing.T) {
 	f.stored()
 	g.loaders.cost.Took(time.Millisecond)
 	redistest.Await(t, "the tier has it while Redis is slow", func() bool {
-		for range 100 {
-			part.Took(time.Minute)
-		}
+		takes(part, time.Minute)
 		if g.Stats().SlowParts == 0 {
 			return false
 		}

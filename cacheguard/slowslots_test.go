@@ -24,9 +24,7 @@ func slowTo(t *testing.T, g *Guard) {
 			case <-ends:
 				return
 			}
-			for range 100 {
-				part.Took(time.Second)
-			}
+			takes(part, time.Second)
 		}
 	}()
 	t.Cleanup(func() {

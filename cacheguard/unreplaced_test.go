@@ -124,9 +124,7 @@ var causes = map[string]aCause{
 func (u *unreplacing) slow(t *testing.T) {
 	part := u.guard.breakers.Breaker(0)
 	redistest.Await(t, "slow", func() bool {
-		for range 100 {
-			part.Took(time.Minute)
-		}
+		takes(part, time.Minute)
 		return u.guard.Stats().SlowParts == 1
 	})
 }

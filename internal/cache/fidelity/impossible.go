@@ -10,7 +10,7 @@ import (
 func Impossible(t reflect.Type) (path, what string) {
 	path = t.String()
 	for range deepest { // the value itself, or what it consists of
-		if EncodesItself(t) || decodesItself(reflect.PointerTo(t)) || !hasElements(t) {
+		if hasItsOwnWay(t) || !hasElements(t) {
 			break
 		}
 		t = t.Elem()
@@ -18,11 +18,11 @@ func Impossible(t reflect.Type) (path, what string) {
 	return search{}.impossible(path, t, true, nil)
 }
 
-// decodesItself asks by constants, as encodes does.
-func decodesItself(t reflect.Type) bool {
-	_, json := t.MethodByName("UnmarshalJSON")
-	_, text := t.MethodByName("UnmarshalText")
-	return json || text
+// hasItsOwnWay reports whether the type encodes or decodes itself. It asks by constants, as encodes does.
+func hasItsOwnWay(t reflect.Type) bool {
+	_, json := reflect.PointerTo(t).MethodByName("UnmarshalJSON")
+	_, text := reflect.PointerTo(t).MethodByName("UnmarshalText")
+	return json || text || EncodesItself(t)
 }
 
 func hasElements(t reflect.Type) bool {
@@ -45,7 +45,7 @@ type place struct {
 // impossible looks at a type, which is embedded in the outer one, if there is one.
 func (s search) impossible(path string, t reflect.Type, always bool, outer reflect.Type) (string, string) {
 	here := place{t, always}
-	if _, seen := s[here]; seen || EncodesItself(t) || decodesItself(reflect.PointerTo(t)) {
+	if _, seen := s[here]; seen || hasItsOwnWay(t) {
 		return "", ""
 	}
 	s[here] = struct{}{}

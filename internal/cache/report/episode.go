@@ -112,7 +112,7 @@ func (e *episode) endAt(then time.Time, args ...any) {
 		e.timer = nil
 	}
 	if e.logged {
-		attrs := []any{"lasted", text(max(0, then.Sub(e.since)))}
+		attrs := []any{"lasted", text(then.Sub(e.since))}
 		for _, c := range e.costs {
 			attrs = append(attrs, c.name, c.count()-c.before)
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,7 +64,17 @@ type Journal struct {
 // refusal is an error that Redis answered with.
 type refusal struct {
 	at   time.Time
-	text string
+	op   string
+	text string // the operation, and what Redis said
+}
+
+// ofWrite reports whether the operation ends what is cached.
+func (r *refusal) ofWrite() bool {
+	switch r.op {
+	case "invalidate", "update", "put", "intend":
+		return true
+	}
+	return false
 }
 
 // Open opens the zero Journal.
@@ -134,7 +142,7 @@ func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
 		return false
 	}
 	if answer, answered := script.Answer(err); answered {
-		j.refusal.Store(&refusal{time.Now(), op + ": " + answer})
+		j.refusal.Store(&refusal{time.Now(), op, op + ": " + answer})
 	}
 	switch {
 	case j.outage.on(): // which is logged
@@ -194,18 +202,12 @@ func (j *Journal) Behind() string {
 		return "invalidations were pending"
 	case j.outage.lately():
 		return "redis was unavailable"
-	case refusal != nil && time.Since(refusal.at) < logEvery && ofWrites(refusal.text):
+	case refusal != nil && time.Since(refusal.at) < logEvery && refusal.ofWrite():
 		return "redis refused " + refusal.text
 	case j.cfg.Tier && j.deaf.lately():
 		return "messages did not arrive"
 	}
 	return ""
-}
-
-// ofWrites reports whether an operation was refused that ends what is cached.
-func ofWrites(refused string) bool {
-	op, _, _ := strings.Cut(refused, ":")
-	return slices.Contains([]string{"invalidate", "update", "put", "intend"}, op)
 }
 
 // Subscribed notes whether messages arrive, and why not, as far as that is known.

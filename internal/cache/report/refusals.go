@@ -57,8 +57,8 @@ func (r *refusals) begin(op string, err error, args ...any) {
 	case quiet >= apart, quiet >= logEvery && code != e.code:
 		e.isOver(op)
 	}
-	e.last, e.code = time.Now(), code
 	e.episode.begin(append(args, "error", err, "op", op)...)
+	e.last, e.code = time.Now(), code // after the beginning, of which this may be all
 }
 
 // did notes that the operation succeeded.
