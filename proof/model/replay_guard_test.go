@@ -26,6 +26,7 @@ type gate struct {
 	arrived chan string // what has come
 	let     chan struct{}
 	done    chan struct{}
+	over    <-chan struct{} // the test's end
 }
 
 func (g *gate) DialHook(next redis.DialHook) redis.DialHook {
@@ -54,11 +55,27 @@ func (g *gate) pass(cmds []redis.Cmder, next func() error) error {
 	if kind == "" {
 		return next()
 	}
-	g.arrived <- kind
-	<-g.let
+	if !handed(g.over, g.arrived, kind) {
+		return context.Canceled
+	}
+	select {
+	case <-g.let:
+	case <-g.over:
+		return context.Canceled
+	}
 	err := next()
-	g.done <- struct{}{}
+	handed(g.over, g.done, struct{}{})
 	return err
+}
+
+// handed returns whether somebody took it before the test was over: one that has failed takes nothing more.
+func handed[T any](over <-chan struct{}, to chan<- T, v T) bool {
+	select {
+	case to <- v:
+		return true
+	case <-over:
+		return false
+	}
 }
 
 var gated = map[string]string{shaOf("acquire"): "acquire", shaOf("fill"): "fill"}
@@ -123,6 +140,7 @@ func newGuardWorld(t *testing.T, instances int) *guardWorld {
 	w := &guardWorld{scriptWorld: newScriptWorld(t, replay.AsIs)}
 	config := cacheguard.Config{
 		Prefix: rand.Text(), TTL: time.Hour, LeaseTTL: time.Minute, WaitTimeout: time.Minute, RedisTimeout: time.Minute, EarlyRefresh: -1,
+		HedgeAfter: -1, // else a request that is held is a slow one
 	}
 	w.value = keys.Tagged(config.Prefix, "k")
 	for _, name := range []string{"acquire", "fill"} {
@@ -131,7 +149,7 @@ func newGuardWorld(t *testing.T, instances int) *guardWorld {
 	w.writer = w.newGuard(w.rdb, config)
 	for range instances {
 		i := &guarded{
-			gate: &gate{value: w.value, arrived: make(chan string), let: make(chan struct{}), done: make(chan struct{})},
+			gate: &gate{value: w.value, arrived: make(chan string), let: make(chan struct{}), done: make(chan struct{}), over: w.ctx.Done()},
 			load: make(chan string), begun: make(chan struct{}), got: make(chan got, 1),
 		}
 		rdb := shared.Client(t)
@@ -198,7 +216,9 @@ func (w *guardWorld) pass(i *guarded, what string) {
 		w.Wrong("the Guard sends %s", kind)
 		return
 	}
-	i.gate.let <- struct{}{}
+	if !handed(w.ctx.Done(), i.gate.let, struct{}{}) {
+		return
+	}
 	await(w, "the answer to "+what, i.gate.done)
 }
 
@@ -217,7 +237,9 @@ func (w *guardWorld) Do(step replay.Step) {
 		w.pass(i, "acquire")
 	case "load":
 		await(w, "the loader", i.begun)
-		i.load <- step.Do[2]
+		if w.Problem() == "" {
+			i.load <- step.Do[2]
+		}
 	case "fill":
 		w.pass(i, "fill")
 	case "invalidate":
@@ -237,8 +259,15 @@ func (w *guardWorld) Do(step replay.Step) {
 
 func (i *guarded) get(ctx context.Context) {
 	version, err := cacheguard.Get(ctx, i.guard, "k", func(context.Context) (string, error) {
-		i.begun <- struct{}{}
-		return <-i.load, nil
+		if !handed(ctx.Done(), i.begun, struct{}{}) {
+			return "", ctx.Err()
+		}
+		select {
+		case version := <-i.load:
+			return version, nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
 	})
 	i.got <- got{version, err}
 }
