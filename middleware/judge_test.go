@@ -139,6 +139,8 @@ func (s *said) left(now time.Time) float64 {
 		}
 	}
 	switch {
+	case s.expires.text == "" && s.modified && s.has("public"): // section 4.2.2: a tenth of some years, and ten seconds at most (doc.go)
+		return 10 - age
 	case !s.expires.ok: // section 5.3: what is no date has just passed
 		return -age
 	case s.date.ok:

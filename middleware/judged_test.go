@@ -234,4 +234,7 @@ func TestTheJudgeAgrees(t *testing.T) {
 	if left := (&said{maxAge: "60"}).left(time.Now()); left != 60 || !math.IsInf((&said{maxAge: "x"}).left(time.Now()), -1) {
 		t.Errorf("the judge counts %v seconds", left)
 	}
+	if left := (&said{flags: []string{"public"}, modified: true}).left(time.Now()); left != 10 {
+		t.Errorf("the judge counts %v seconds where no lifetime is stated", left)
+	}
 }
