@@ -122,6 +122,7 @@ func newGuard(t *testing.T, rdb Redis, cfg Config) *Guard {
 	t.Helper()
 	config.SetDefault(&cfg.RedisTimeout, bearing)
 	config.SetDefault(&cfg.LeaseTTL, bearing)
+	mayBeSlow := cfg.HedgeAfter != 0
 	config.SetDefault(&cfg.HedgeAfter, off)
 	if cfg.Local.on() {
 		config.SetDefault(&cfg.Local.MaxLag, bearing) // where a test is not about it, no echo may be late
@@ -129,6 +130,9 @@ func newGuard(t *testing.T, rdb Redis, cfg Config) *Guard {
 	g, err := New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !mayBeSlow { // as Redis is on a busy machine: then leases are taken before there is a slot
+		g.breakers.Watch(nil, nil)
 	}
 	t.Cleanup(func() { _ = g.Close() }) // always nil
 	return g

@@ -66,6 +66,7 @@ func TestWaitTimeoutEndsTheWaitForAnotherInstance(t *testing.T) {
 	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("own")), "own")
 	close(db.release)
 	want(t, first, "slow")
+	f.stored()
 	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "slow") // the own one was not stored
 }
 

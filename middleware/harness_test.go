@@ -52,6 +52,7 @@ func newFleetOn(t *testing.T, redis *redistest.Server, n int, cfg Config, guardi
 	// the handler. Tests that count calls must not depend on that.
 	configs.SetDefault(&guarding.RedisTimeout, redistest.Patience)
 	configs.SetDefault(&guarding.LeaseTTL, redistest.Patience)
+	configs.SetDefault(&guarding.HedgeAfter, -1)
 	guarding.Hooks.OnJoin = func(string) { f.joined.Add(1) }
 	cfg.OnResponse = func(_ *http.Request, res Response) {
 		f.mu.Lock()
