@@ -10,7 +10,7 @@ ALL := $(MODULES:././...=./...)
 EXAMPLES := ./examples/... ./examples/plugins/... ./bench/...
 CONSENSUS := ./internal/testing/rungs/... ./cdc/mysql/... ./cdc/outbox/... ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
 tested = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
-LIBRARY = $(shell echo '$(call tested,./cacheguard ./mutex ./rwlock ./middleware ./cacheguard/cacheguardtest ./... ./middleware/...)' | tr ' ' '\n' | grep -vE '/internal/(docscheck|licences|testing/.*)$$|/go/(metrics|cdc|consensus)(/.*)?$$')
+LIBRARY = $(shell echo '$(call tested,./cacheguard ./mutex ./middleware ./rwlock ./semaphore ./cacheguard/cacheguardtest ./cas ./... ./middleware/...)' | tr ' ' '\n' | grep -vE '/internal/(docscheck|licences|testing/.*)$$|/go/(metrics|cdc|consensus)(/.*)?$$')
 OTHERS = $(filter-out $(LIBRARY),$(call tested,$(ALL)))
 BENCHED = $(shell grep -rlE '^func Benchmark' --include='*_test.go' --exclude-dir=.tools . | xargs -n 1 dirname | sort -u)
 RACED = $(filter-out $(call tested,$(EXAMPLES)),$(call tested,$(ALL)))
@@ -65,7 +65,7 @@ RUN = cd $$0 && exec env $(TESTED) "$$converter" -t -p $$1 $(PROGRAMS)/$$(basena
 test: ## run the tests of the library, in a minute, the first time in some, for compiling; installs Redis where it is missing. RACE=-race adds the race detector
 	@scripts/need $(REDIS) $(if $(RACE),cc) $(if $(findstring twemproxy,$(TAGS)),nutcracker)
 	$(call begin,$(LIBRARY)) { converter=$$(go tool -n test2json) && go test -c -vet=off -o $(PROGRAMS)/ $(LIBRARY) && export converter && \
-	go list -f '{{.Dir}} {{.ImportPath}}' $(LIBRARY) | xargs -P 3 -L 1 sh -c '$(RUN)' || echo '{"Action":"broken"}'; } | .tools/summary
+	go list -f '{{.Dir}} {{.ImportPath}}' $(LIBRARY) | xargs -P 4 -L 1 sh -c '$(RUN)' || echo '{"Action":"broken"}'; } | .tools/summary
 
 test-all: ## run the tests that make test leaves out: cdc, consensus, metrics, otel, commands, examples, bench, tools; installs their servers where they are missing
 	@scripts/need $(REDIS) $(SERVERS) promtool nutcracker cc git
