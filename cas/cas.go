@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -88,7 +89,7 @@ func Update[V any](ctx context.Context, s *Store, key string, change func(old V,
 		case !errors.Is(err, ErrConflict):
 			return none, err
 		case attempt == s.cfg.MaxAttempts:
-			return none, fmt.Errorf("cas: update %q: %w, %d times", key, ErrConflict, attempt)
+			return none, fmt.Errorf("cas: update %q: %w, %d times", errs.Short(key), ErrConflict, attempt)
 		}
 		if !s.life.Pause(ctx, attempt-1) {
 			return none, failed("update", key, lifecycle.Stopped(ctx, ErrClosed))

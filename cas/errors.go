@@ -3,6 +3,8 @@ package cas
 import (
 	"errors"
 	"fmt"
+
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 var (
@@ -30,9 +32,11 @@ var (
 )
 
 // failed is the error of an operation on a key.
-func failed(op, key string, err error) error { return fmt.Errorf("cas: %s %q: %w", op, key, err) }
+func failed(op, key string, err error) error {
+	return fmt.Errorf("cas: %s %q: %w", op, errs.Short(key), err)
+}
 
 // uncertain is the error of a write whose outcome is not known.
 func uncertain(op, key string, err error) error {
-	return fmt.Errorf("cas: %s %q: %w: %w", op, key, ErrUncertain, err)
+	return fmt.Errorf("cas: %s %q: %w: %w", op, errs.Short(key), ErrUncertain, err)
 }

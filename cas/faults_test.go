@@ -2,11 +2,31 @@ package cas
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
+
+func TestErrorsHaveAPartOfALongKey(t *testing.T) {
+	t.Parallel()
+	p, key := newPair(t, shared, patient), strings.Repeat("k", 60_000)
+	p.proxy.On(func([]string) bool { return true }, redistest.ReplyError("ERR no"))
+	for name, call := range map[string]func() error{
+		"Get":    func() error { _, _, err := Get[string](t.Context(), p.near, key); return err },
+		"Swap":   func() error { _, err := Swap(t.Context(), p.near, key, "1", "v"); return err },
+		"Delete": func() error { return Delete(t.Context(), p.near, key, "1") },
+		"Update": func() error {
+			_, err := Update(t.Context(), p.near, key, func(v string, _ bool) (string, error) { return v, nil })
+			return err
+		},
+	} {
+		if err := call(); err == nil || len(err.Error()) > 1000 {
+			t.Errorf("the error of %s: %.300v", name, err)
+		}
+	}
+}
 
 func TestAWriteWhoseReplyIsLostIsDoneOnce(t *testing.T) {
 	t.Parallel()

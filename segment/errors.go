@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -37,7 +38,9 @@ var (
 )
 
 // failed is the error of an operation on a name.
-func failed(op, name string, err error) error { return fmt.Errorf("segment: %s %q: %w", op, name, err) }
+func failed(op, name string, err error) error {
+	return fmt.Errorf("segment: %s %q: %w", op, errs.Short(name), err)
+}
 
 // uncertain is the error of an operation that may or may not have been done.
 func uncertain(err error) error { return fmt.Errorf("%w: %w", ErrUncertain, err) }

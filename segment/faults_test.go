@@ -2,11 +2,30 @@ package segment
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
+
+func TestErrorsHaveAPartOfALongName(t *testing.T) {
+	t.Parallel()
+	near, p := newProxied(t, newCounter(t, shared.Client(t), Config{Segments: 3}))
+	p.On(func([]string) bool { return true }, redistest.ReplyError("ERR no"))
+	long := strings.Repeat("n", 60_000)
+	for what, call := range map[string]func() error{
+		"Create":    func() error { return near.Create(t.Context(), long, 9) },
+		"Take":      func() error { return near.Take(t.Context(), long, 2) },
+		"Add":       func() error { return near.Add(t.Context(), long, 4) },
+		"Total":     func() error { _, err := near.Total(t.Context(), long); return err },
+		"Rebalance": func() error { return near.Rebalance(t.Context(), long) },
+	} {
+		if err := call(); err == nil || len(err.Error()) > 1000 {
+			t.Errorf("the error of %s: %.300v", what, err)
+		}
+	}
+}
 
 func TestALostReplyNeitherTakesTwiceNorLosesAnything(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // snapshot is what all segments had, each at a moment of its own.
@@ -86,7 +87,7 @@ func (s *snapshot) add(segment int, fields map[string]string) error {
 			s.until = value
 		}
 		if err != nil {
-			return fmt.Errorf("segment %d has %q in field %q: %w", segment, value, field, err)
+			return fmt.Errorf("segment %d has %q in field %q: %w", segment, errs.Short(value), field, err)
 		}
 	}
 	return nil
