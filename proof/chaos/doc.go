@@ -1,4 +1,4 @@
-// Package chaos has only tests. Processes do all that package cacheguard exports, lock and count, while they are killed and stopped and
+// Package chaos has only tests. Processes do all that package cacheguard exports, answer requests through package middleware, lock and count, while they are killed and stopped and
 // their Redis restarts, freezes, forgets its scripts, closes connections, runs out of memory, evicts, fails over, or moves its slots, and
 // while requests and replies are late, lost and repeated. Each process logs what it saw, with times of the machine's clock. The truth is in a
 // separate Redis that nobody disturbs; it numbers all that is read and written. All logs together are checked:

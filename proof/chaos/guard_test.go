@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/middleware"
 )
 
 const (
@@ -36,7 +37,8 @@ type opened struct {
 	quiet   *cacheguard.Cache[int, value]
 	births  *cacheguard.Cache[int64, int64]
 	views   *cacheguard.Cache[int, value] // of things
-	off     atomic.Int64                  // since when the cache is turned off for some keys; 0: it is not
+	pages   *middleware.Cache
+	off     atomic.Int64 // since when the cache is turned off for some keys; 0: it is not
 }
 
 // outcomes of the keys of a call, which the hook finds in its context.
@@ -83,7 +85,7 @@ func (w *worker) open() *opened {
 		}},
 	}
 	if w.index%2 == 1 {
-		cfg.HedgeAfter = 20 * time.Millisecond
+		cfg.HedgeAfter = w.wait / 10 // where loads are counted, longer than a process stands still unnoticed
 	}
 	if w.index%4 >= 2 {
 		cfg.Local = cacheguard.LocalConfig{MaxEntries: 20_000, TTL: 10 * time.Minute}
@@ -93,7 +95,7 @@ func (w *worker) open() *opened {
 	}
 	patient := cfg.StaleFor / 1000                    // 0: there is nothing stale
 	replace := time.Duration(w.index%3) * time.Minute // 0: not at all
-	var errs [6]error
+	var errs [7]error
 	o.guard, errs[0] = cacheguard.New(w.rdb.(cacheguard.Redis), cfg)
 	o.things, errs[1] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
 		Name: "thing", Version: o.version, Tags: func(_ int, v value) []string { return tagsOf(v.Tags) }, Patience: patient,
@@ -144,6 +146,7 @@ func (w *worker) open() *opened {
 			return value{N: v.N}, err
 		},
 	})
+	o.pages, errs[6] = w.newPages(o.guard)
 	for _, err := range errs {
 		if err != nil {
 			w.Fatal(err)

@@ -77,7 +77,13 @@ var (
 		s.Resume()
 	}, breaks: true}
 	// fill makes Redis refuse writes for a while, and evict throw away what it likes.
-	fill  = harm{do: func(c *chaos) { c.limited("noeviction") }, breaks: true}
+	fill = harm{do: func(c *chaos) { c.limited("noeviction") }, breaks: true}
+	// noReplicas makes Redis refuse writes as a primary does whose replicas are away.
+	noReplicas = harm{do: func(c *chaos) {
+		c.everywhere("config", "set", "min-replicas-to-write", "1")
+		c.pause(time.Second)
+		c.everywhere("config", "set", "min-replicas-to-write", "0")
+	}, breaks: true}
 	evict = harm{do: func(c *chaos) { c.limited("allkeys-random") }, breaks: true}
 	// evictSome throws away any keys, one by one.
 	evictSome = harm{do: func(c *chaos) {

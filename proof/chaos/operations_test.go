@@ -72,6 +72,8 @@ var operations = map[string]operation{
 	"a birth":              {6, (*worker).bear, false},
 	"a thing's absence":    {20, (*worker).getBirth, false},
 	"a loader that fails":  {5, (*worker).getFaulty, false},
+	"a page":               {30, (*worker).getPage, false},
+	"a page's end":         {8, (*worker).invalidatePage, false},
 	"a lock":               {10, (*worker).lock, false},
 	"a swap":               {10, (*worker).swap, false},
 }

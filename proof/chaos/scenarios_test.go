@@ -19,7 +19,7 @@ func TestPromisesHoldWhileProcessesDieAndConnectionsBreak(t *testing.T) {
 
 func TestPromisesHoldWhileRedisLosesItsData(t *testing.T) {
 	t.Parallel()
-	onOneServer(t).rage(restart, evictSome, killOne, evict, freeze, evictSome, stopMost, fill)
+	onOneServer(t).rage(restart, evictSome, killOne, evict, freeze, evictSome, noReplicas, stopMost, fill)
 }
 
 func TestPromisesHoldWhileMessagesAreLateAndLost(t *testing.T) {
