@@ -1,7 +1,8 @@
-// Package chaos has only tests. Processes do all that package cacheguard exports, answer requests through package middleware, lock and count, while they are killed and stopped and
-// their Redis restarts, freezes, forgets its scripts, closes connections, runs out of memory, evicts, fails over, or moves its slots, and
-// while requests and replies are late, lost and repeated. Each process logs what it saw, with times of the machine's clock. The truth is in a
-// separate Redis that nobody disturbs; it numbers all that is read and written. All logs together are checked:
+// Package chaos has only tests. Processes do all that package cacheguard exports, answer requests through package middleware, lock and count,
+// while they are killed and stopped and their Redis restarts, freezes, forgets its scripts, closes connections, refuses writes, runs out of
+// memory, evicts, fails over, or moves its slots, and while requests and replies are late, lost and repeated. Each process logs what it saw,
+// with times of the machine's clock. The truth is in a separate Redis that nobody disturbs; it numbers all that is read and written. All logs
+// together are checked:
 //
 //   - A Get that began after Invalidate, InvalidateTags, InvalidateAll, Update or Put had returned nil, in any process, returned nothing
 //     older; nor, if one of these failed, on the same Guard. Another instance's local tier may be some seconds behind.
