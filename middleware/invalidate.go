@@ -166,6 +166,9 @@ func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) erro
 	}
 	for key, rec := range old {
 		rec = c.softened(rec, c.clock.Now())
+		if c.rules.Remaining(rec, c.clock.Now()) <= 0 {
+			continue // it may not be stale
+		}
 		rec.Old, rec.ID = rec.ID, rand.Text()
 		source := cacheguard.Source[[]byte]{Unlimited: true, Tags: c.prefixTags(r)}
 		source.Load = func(ctx context.Context, _ *[]byte) ([]byte, error) {

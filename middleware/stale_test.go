@@ -22,13 +22,15 @@ type versions struct {
 	cache   *middleware.Cache
 	handler http.Handler
 	calls   atomic.Int64
+	loads   atomic.Int64 // of records, too
 	control atomic.Value // Cache-Control
 	fails   atomic.Bool
 }
 
 func newVersions(t *testing.T, cfg middleware.Config, control string) *versions {
 	t.Helper()
-	v := &versions{T: t, env: cacheguardtest.New(t, cacheguard.Config{})}
+	v := &versions{T: t}
+	v.env = cacheguardtest.New(t, cacheguard.Config{Hooks: cacheguard.Hooks{OnLoad: func(string, time.Duration, error) { v.loads.Add(1) }}})
 	v.control.Store(control)
 	cache, err := middleware.New(v.env.Guard, cfg)
 	if err != nil {
@@ -129,7 +131,9 @@ func TestASoftInvalidationIsAnOrdinaryOneWhereNothingMayBeStale(t *testing.T) {
 		v := newVersions(t, cfg, control)
 		v.want(control+": made", "", "1")
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		loads := v.loads.Load()
 		expect.ErrorIs(t, v.cache.Invalidate(middleware.Soft(context.Background()), r))
+		expect.Equal(t, control+": what is stored again", v.loads.Load()-loads, 0)
 		v.want(control+": gone", "", "2")
 	}
 }
