@@ -50,6 +50,7 @@ func newFleetOn(t *testing.T, rdb client, cfg Config, instances ...client) *flee
 		cfg.Prefix = "test-" + rand.Text()
 	}
 	config.SetDefault(&cfg.RedisTimeout, redisTimeout)
+	config.SetDefault(&cfg.TTL, redisTimeout)
 	for _, instance := range instances {
 		k, err := New(instance, cfg)
 		if err != nil {

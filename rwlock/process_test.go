@@ -76,12 +76,12 @@ func TestHolderThatIsKilledCostsItsLease(t *testing.T) {
 		f.awaitWaiting("a", 1, 1)
 		children[i].Kill()
 		if how == "Lock" {
-			unlock(t, r.Got()) // after a writer the readers come first
-			unlock(t, w.Got())
+			letGo(t, r.Got()) // after a writer the readers come first
+			letGo(t, w.Got())
 			continue
 		}
-		unlock(t, w.Got())
-		unlock(t, r.Got())
+		letGo(t, w.Got())
+		letGo(t, r.Got())
 	}
 }
 

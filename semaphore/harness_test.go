@@ -72,6 +72,7 @@ func (f *fleet) join(rdb Redis, cfg Config) *Locker {
 	f.t.Helper()
 	cfg.Prefix = f.prefix
 	config.SetDefault(&cfg.RedisTimeout, redisTimeout)
+	config.SetDefault(&cfg.TTL, redisTimeout)
 	config.SetDefault(&cfg.Permits, 2)
 	k, err := New(rdb, cfg)
 	if err != nil {
