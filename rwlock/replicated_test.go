@@ -88,7 +88,7 @@ func TestALockThatNoReplicaHasIsGivenBack(t *testing.T) {
 
 func TestALeaseEndsWhoseRenewalsNoReplicaHas(t *testing.T) {
 	t.Parallel()
-	f, primary, replica := replicated(t, Config{TTL: 3 * time.Second})
+	f, primary, replica := replicated(t, Config{TTL: 6 * time.Second})
 	l := must(t, f.lockers[0], (*Locker).RLock, "x")
 	primary.CutOff(replica)
 	defer replica.Resume()
