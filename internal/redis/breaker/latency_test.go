@@ -160,7 +160,7 @@ func TestPartIsSlowAfterASecondAndUntilItIsQuickAgain(t *testing.T) {
 // Whatever replies take now, and wherever in a turn that began.
 func TestPartIsSlowWithinASecond(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		for _, ms := range []int{20, 100, 300, 500} {
+		for _, ms := range []int{21, 100, 300, 500} {
 			late := time.Duration(ms) * time.Millisecond
 			for into := range 5 {
 				b := newTimeline(t, 5*time.Millisecond)
@@ -221,6 +221,42 @@ func TestAPartThatIsSlowOftenIsQuickAgainWithinTenSecondsEachTime(t *testing.T) 
 			b.run(10*time.Second, always(time.Millisecond))
 			expect.Equal(t, "slow when it has been quick for long", b.IsSlow(), false)
 		}
+	})
+}
+
+// Where probes alone measure, one in twenty is late.
+func TestALateReplyNowAndThenKeepsNoPartSlow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newTimeline(t, time.Millisecond)
+		for range 3 {
+			b.run(4*time.Second, always(50*time.Millisecond))
+			b.run(12*time.Second, always(time.Millisecond))
+		}
+		b.run(4*time.Second, always(50*time.Millisecond))
+		expect.Equal(t, "slow", b.IsSlow(), true)
+		for i := range 80 {
+			time.Sleep(probeEvery)
+			took := time.Millisecond
+			if i%20 == 10 {
+				took = 150 * time.Millisecond
+			}
+			b.Took(took)
+		}
+		expect.Equal(t, "slow after 20 seconds", b.IsSlow(), false)
+	})
+}
+
+// It became slow when replies took longer, and does not stay so while they take less than what they save.
+func TestAPartThatIsQuickerThanLoadsIsNotSlowForEver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newTimeline(t, 31*time.Millisecond)
+		b.run(5*time.Second, always(80*time.Millisecond))
+		expect.Equal(t, "slow", b.IsSlow(), true)
+		b.run(10*time.Second, always(17*time.Millisecond))
+		expect.Equal(t, "slow with 17 ms", b.IsSlow(), false)
+		b = newTimeline(t, time.Millisecond)
+		b.run(time.Minute, always(17*time.Millisecond))
+		expect.Equal(t, "slow with less than 20 ms", b.IsSlow(), false)
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 
 const (
 	// A median below that is never slow, and no request is late before earliestLate.
-	leastSlow       = 20 * time.Millisecond
+	leastSlow       = 20480 * time.Microsecond // the end of the bucket with 20 ms
 	earliestLate    = 5 * time.Millisecond
 	shortestTimeout = 20 * time.Millisecond
 
@@ -25,6 +25,7 @@ const (
 	longerCalm  = 8 * time.Second  // when it begins again: more would keep callers from a Redis that has long been quick
 	forgetAfter = 10 * time.Minute // unless that is so long ago
 	probeEvery  = 250 * time.Millisecond
+	lateCosts   = 4 // turns: where only probes measure, one that is late is a turn's median
 )
 
 // mood says whether a part is slow. It begins and ends at different medians, and ends later if that repeats, so that a part at
@@ -36,8 +37,9 @@ type mood struct {
 	began  time.Duration // since when the median is too long; 0: it is not
 	seen   uint64        // replies since
 	limit  time.Duration // what the median was longer than last, before it was slow
-	calmed time.Duration // since when it is short again; 0: it is not
+	calmed time.Duration // for how long it has been short again, less lateCosts times as long as it was not
 	calm   time.Duration // how long it has to be
+	judged time.Duration // when it was looked at last
 	ended  time.Duration // when it was slow last; 0: never
 }
 
@@ -77,21 +79,22 @@ func (m *mood) mayBegin(now time.Duration, n uint64, median time.Duration) bool 
 	if m.calm = longerCalm; m.ended == 0 || now-m.ended > forgetAfter {
 		m.calm = calmAfter
 	}
-	m.calmed = 0
+	m.calmed, m.judged = 0, now
 	return true
 }
 
 func (m *mood) mayEnd(now, median time.Duration) bool {
-	switch {
-	case median > m.limit/2:
-		m.calmed = 0
-	case m.calmed == 0:
-		m.calmed = now
-	case now-m.calmed >= m.calm:
-		m.ended, m.began, m.seen = now, 0, 0
-		return true
+	passed := min(now-m.judged, 2*probeEvery)
+	m.judged = now
+	if median > max(leastSlow, m.cost())*3/4 {
+		m.calmed = max(0, m.calmed-lateCosts*passed)
+		return false
 	}
-	return false
+	if m.calmed += passed; m.calmed < m.calm {
+		return false
+	}
+	m.ended, m.began, m.seen = now, 0, 0
+	return true
 }
 
 // IsSlow reports whether the part answers more slowly than what it saves.
