@@ -14,6 +14,12 @@ import (
 // readFirst is how far away Redis is at most if a load reads before it asks for its lease.
 const readFirst = time.Millisecond
 
+// How long after a lease could not be given up that is tried again: then twice as long each time.
+const (
+	givenUpAgain   = 50 * time.Millisecond
+	longestGivenUp = 400 * time.Millisecond
+)
+
 // request is what the rebuild asks for: the lease if it has a slot.
 func (r *rebuild) request() protocol.Request {
 	return protocol.Request{Token: r.token, Take: !r.slot.IsNone(), Unfit: r.unfit, Aged: r.aged}
@@ -122,8 +128,15 @@ func (r *rebuild) tooLate(reply send.Reply, err error) {
 	_ = r.guard.life.Try(r.giveUp) // stop: RedisTimeout. If the Guard is closed, the lease expires.
 }
 
-// giveUp releases the lease, also when the flight's context has ended.
+// giveUp releases the lease, also when the flight's context has ended. If that fails, it goes on in the background until the lease has expired: else
+// all instances would wait for a load that is over.
 func (r *rebuild) giveUp() {
-	// If this fails too, the lease expires.
-	_, _ = r.guard.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: r.guard.keys.Release(r.load.valueKey, r.token), Rank: send.EndsWork})
+	g, expired := r.guard, time.Now().Add(r.guard.cfg.LeaseTTL)
+	attempt := func() bool {
+		_, err := g.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: g.keys.Release(r.load.valueKey, r.token), Rank: send.EndsWork})
+		return err == nil || !time.Now().Before(expired)
+	}
+	if !attempt() {
+		g.life.Go(func() { g.life.Until(givenUpAgain, longestGivenUp, attempt) }) // stop: LeaseTTL, or the end of the Guard; joined by Close
+	}
 }

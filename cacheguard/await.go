@@ -1,6 +1,7 @@
 package cacheguard
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -35,14 +36,14 @@ func (r *rebuild) await(
 }
 
 // trusts is for how long to wait for a message. It may have been lost, or its sender may not publish: after the time that loads of the kind take,
-// twice, and that Redis may take, it is late, and the flight asks again; then after twice as long each time.
+// twice, and that Redis may take, it is late, and the flight asks again; then after twice as long each time. Who has made none guesses.
 func (r *rebuild) trusts(got protocol.Acquired, polls int) time.Duration {
 	g, late, took := r.guard, r.guard.cfg.RedisTimeout, r.load.policy.kind.cost.Average()
 	if after := g.lateAfter(r.breaker); took > 0 && after > 0 {
 		late = after // else nobody knows
 	}
 	patience, doublings := wake.Patience(got.Left, got.Registered, polls), min(polls, 10)
-	if after := 2*took + late; after < patience>>doublings { // the other way round, the longest would overflow
+	if after := 2*cmp.Or(took, g.cfg.RedisTimeout) + late; after < patience>>doublings { // the other way round, the longest would overflow
 		return after << doublings
 	}
 	return patience

@@ -465,7 +465,7 @@ func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
 	slow()
 	rule := proxy.On(reading, redistest.HoldReply)
 	expect.Equal(t, "without Redis", mustGet(t, g, "k", returns("loaded")), "loaded")
-	scripts := proxy.On(redistest.Command("evalsha"), redistest.Hold) // a permit of FleetLoads is at hand as long as it is used
+	scripts := proxy.On(redistest.Command("evalsha"), redistest.Hold)                                 // a permit of FleetLoads is at hand as long as it is used
 	for began := time.Now(); time.Since(began) < 3*time.Second; <-time.After(20 * time.Millisecond) { // ten would show it as well as thousands
 		slow()
 		expect.Equal(t, "without Redis, later", mustGet(t, g, "k", returns("loaded")), "loaded")

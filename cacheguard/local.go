@@ -64,9 +64,9 @@ func (g *Guard) repeat() {
 }
 
 // say sends a message to local tiers. If Redis does not answer, their subscriptions end, or they hear a later message.
-func (g *Guard) say(part int, message string) (refused bool) {
+func (g *Guard) say(part int, message string) (refused, answered bool) {
 	if g.breakers.Breaker(part).IsOpen() {
-		return false
+		return false, false
 	}
 	call := g.keys.Say(g.breakers.Key(part), message)
 	_, err := bounded(context.Background(), g, func(ctx context.Context) (any, error) {
@@ -81,7 +81,7 @@ func (g *Guard) say(part int, message string) (refused bool) {
 	} else if err == nil {
 		g.journal.RedisDid("notice")
 	}
-	return refused
+	return refused, refused || err == nil
 }
 
 // fromItem returns an item of the tier as an answer to calls of the policy. As in Redis, an entry of a Cache is none of the function Get,

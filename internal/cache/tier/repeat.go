@@ -46,8 +46,8 @@ func IsRepetition(payload string) bool {
 }
 
 // Repeat gathers the numbers of notices for a moment, and publishes them twice, after about 1 and 4 seconds, and again if they are refused,
-// unless ctx ends.
-func (n *Notices) Repeat(ctx context.Context, publish func(part int, message string) (refused bool)) {
+// unless ctx ends. Unanswered: nobody knows, and what was refused before still is.
+func (n *Notices) Repeat(ctx context.Context, publish func(part int, message string) (refused, answered bool)) {
 	for again := true; again && lifecycle.Sleep(ctx, gathering); again = n.again() {
 		all := n.gathered()
 		for _, wait := range []time.Duration{firstRepeat, lastRepeat} {
@@ -55,8 +55,11 @@ func (n *Notices) Repeat(ctx context.Context, publish func(part int, message str
 				return
 			}
 			for part, r := range all {
-				if r.last > 0 {
-					n.said(part, r, publish(part, r.String()))
+				if r.last == 0 {
+					continue
+				}
+				if refused, answered := publish(part, r.String()); answered {
+					n.said(part, r, refused)
 				}
 			}
 		}

@@ -13,11 +13,11 @@ import (
 
 // repeats makes the notices of a process with two parts, and collects what it repeats.
 func repeats(t *testing.T) (n *Notices, said func() []string) {
-	return repeatsUnless(t, new(atomic.Bool))
+	return repeatsUnless(t, new(atomic.Bool), new(atomic.Bool))
 }
 
-// repeatsUnless is repeats while Redis refuses what it says.
-func repeatsUnless(t *testing.T, mute *atomic.Bool) (n *Notices, said func() []string) {
+// repeatsUnless is repeats while Redis refuses what it says, or does not answer.
+func repeatsUnless(t *testing.T, mute, silent *atomic.Bool) (n *Notices, said func() []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -26,11 +26,11 @@ func repeatsUnless(t *testing.T, mute *atomic.Bool) (n *Notices, said func() []s
 	n = NewNotices("channel", 2)
 	n.id = "me"
 	n.Begin = func() {
-		go n.Repeat(ctx, func(part int, message string) (refused bool) { // owner: the test; stop: its end; joined by the bubble
+		go n.Repeat(ctx, func(part int, message string) (refused, answered bool) { // owner: the test; stop: its end; joined by the bubble
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, fmt.Sprint(part, ": ", message))
-			return mute.Load()
+			return mute.Load(), !silent.Load()
 		})
 	}
 	return n, func() []string {
@@ -71,7 +71,7 @@ func TestASourceSaysItsLastNumberAgainAfterAboutOneAndFourSeconds(t *testing.T) 
 func TestANumberThatIsRefusedIsRepeatedUntilItIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mute atomic.Bool
-		n, said := repeatsUnless(t, &mute)
+		n, said := repeatsUnless(t, &mute, new(atomic.Bool))
 		var told []string
 		n.Changed = func(refused string) { told = append(told, refused) }
 		mute.Store(true)
@@ -201,4 +201,29 @@ func TestRepetitionsAreWrittenAndRead(t *testing.T) {
 			t.Errorf("%q became %+v", s, got)
 		}
 	}
+}
+
+// What times out, or is not sent, was not let through.
+func TestWhatWasRefusedStaysRefusedWhileRedisDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mute, silent atomic.Bool
+		n, _ := repeatsUnless(t, &mute, &silent)
+		var told []string
+		n.Changed = func(refused string) { told = append(told, refused) }
+		mute.Store(true)
+		n.Next(1, "k")
+		time.Sleep(time.Minute)
+		silent.Store(true)
+		mute.Store(false)
+		time.Sleep(time.Minute)
+		if n := n.Refused(); n != 1 || !slices.Equal(told, []string{"channel"}) {
+			t.Errorf("while Redis does not answer, %d are refused, told %q", n, told)
+		}
+		silent.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := n.Refused(); n != 0 || !slices.Equal(told, []string{"channel", ""}) {
+			t.Errorf("%d are refused, told %q", n, told)
+		}
+	})
 }

@@ -1,0 +1,62 @@
+package cacheguard
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// A lease whose load is over is given up, although Redis took no writes, or nothing at all, when that ended: else all instances would wait for it until
+// it expires.
+func TestALeaseThatRedisWouldNotEndIsEndedOnceItDoes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		begin, end func(f *fleet, p *redistest.Proxy) error
+	}{
+		"NOREPLICAS": {configured("min-replicas-to-write", "1"), configured("min-replicas-to-write", "0")},
+		"READONLY":   {follows("127.0.0.1", "1"), follows("no", "one")},
+		"cut":        {refuses(true), refuses(false)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			p := redistest.StartProxy(t, s.Addr())
+			f := newFleetOn(t, s.Client(t), Config{RedisTimeout: time.Second, LeaseTTL: time.Hour, WaitTimeout: off}, p.Client(t), s.Client(t))
+			f.listening()
+			db := newSource("v")
+			first := async(f.guards[0], "k", db.load)
+			<-db.begun
+			second := async(f.guards[1], "k", returns("v"))
+			f.awaitRegistered("k", 1)
+			expect.ErrorIs(t, c.begin(f, p))
+			close(db.release)
+			want(t, first, "v")
+			redistest.Later() // the first attempts to end the lease have failed
+			expect.ErrorIs(t, c.end(f, p))
+			want(t, second, "v")
+			want(t, async(f.guards[0], "k", returns("v")), "v")
+		})
+	}
+}
+
+func configured(name, value string) func(*fleet, *redistest.Proxy) error {
+	return func(f *fleet, _ *redistest.Proxy) error {
+		return f.redis.ConfigSet(context.Background(), name, value).Err()
+	}
+}
+
+func follows(host, port string) func(*fleet, *redistest.Proxy) error {
+	return func(f *fleet, _ *redistest.Proxy) error {
+		return f.redis.SlaveOf(context.Background(), host, port).Err()
+	}
+}
+
+func refuses(is bool) func(*fleet, *redistest.Proxy) error {
+	return func(_ *fleet, p *redistest.Proxy) error {
+		p.Refuse(is)
+		return nil
+	}
+}
