@@ -58,7 +58,7 @@ type Config struct {
 	KeepFor time.Duration
 
 	// StaleIfError is how long a stale page may stand in when the handler fails (it answers 500, 502, 503 or 504, panics, or takes longer
-	// than LoadTimeout) and the page has no stale-if-error. A page with must-revalidate, proxy-revalidate, s-maxage or no-cache stands in only
+	// than LoadTimeout) and the page has no stale-if-error. The request whose handler panicked gets the panic, so that those in front see it. A page with must-revalidate, proxy-revalidate, s-maxage or no-cache stands in only
 	// if it says so itself. Default: 10 seconds, for pages that were fresh when they were made. -1: off.
 	StaleIfError time.Duration
 
