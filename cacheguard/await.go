@@ -36,7 +36,7 @@ func (r *rebuild) await(
 }
 
 // trusts is for how long to wait for a message. It may have been lost, or its sender may not publish: after the time that loads of the kind take,
-// twice, and that Redis may take, it is late, and the flight asks again; then after twice as long each time. Who has made none guesses.
+// twice, and that Redis may take, it is late, and the flight asks again; then after twice as long each time. Where none is known, it guesses.
 func (r *rebuild) trusts(got protocol.Acquired, polls int) time.Duration {
 	g, late, took := r.guard, r.guard.cfg.RedisTimeout, r.load.policy.kind.cost.Average()
 	if after := g.lateAfter(r.breaker); took > 0 && after > 0 {
