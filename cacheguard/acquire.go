@@ -8,6 +8,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/redis/send"
 )
 
@@ -112,7 +113,7 @@ func (r *rebuild) prepareLoad(ctx context.Context) {
 
 // recall gives back a lease that may have been granted without a reply.
 func (r *rebuild) recall(err error) {
-	if !errors.Is(err, breaker.ErrOpen) {
+	if mayHave(err) {
 		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
 	}
 }
@@ -124,8 +125,16 @@ func (r *rebuild) tooLate(reply send.Reply, err error) {
 		if unclear == nil && got.Status != protocol.Granted {
 			return
 		}
+	} else if !mayHave(err) {
+		return
 	}
 	_ = r.guard.life.Try(r.giveUp) // stop: RedisTimeout. If the Guard is closed, the lease expires.
+}
+
+// mayHave reports whether the lease may have been granted all the same.
+func mayHave(err error) bool {
+	_, answered := script.Answer(err)
+	return !answered && !errors.Is(err, breaker.ErrOpen)
 }
 
 // giveUp releases the lease, also when the flight's context has ended. If that fails, it goes on in the background until the lease has expired: else

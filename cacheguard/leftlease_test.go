@@ -2,8 +2,11 @@ package cacheguard
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -40,6 +43,25 @@ func TestALeaseThatRedisWouldNotEndIsEndedOnceItDoes(t *testing.T) {
 			want(t, async(f.guards[0], "k", returns("v")), "v")
 		})
 	}
+}
+
+// While Redis takes no writes, it grants no lease, and none is given up.
+func TestAMissWhileRedisTakesNoWritesIsOneScript(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := redistest.StartProxy(t, s.Addr())
+	f := newFleetOn(t, s.Client(t), Config{}, p.Client(t, func(o *redis.Options) { o.MaxRetries = -1 }))
+	f.listening()
+	g := f.guards[0]
+	mustGet(t, g, "warm", returns("v"))
+	f.stored()
+	expect.ErrorIs(t, configured("min-replicas-to-write", "1")(f, p))
+	before := p.Commands()["evalsha"]
+	for i := range 20 {
+		expect.Equal(t, "value", mustGet(t, g, fmt.Sprint("k", i), returns("v")), "v")
+	}
+	expect.ErrorIs(t, g.Close())
+	expect.Equal(t, "scripts", p.Commands()["evalsha"]-before, 20)
 }
 
 func configured(name, value string) func(*fleet, *redistest.Proxy) error {

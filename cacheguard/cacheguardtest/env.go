@@ -128,12 +128,11 @@ func (e *Env) Settle() {
 // counts. The count is exact once the Get has returned.
 func (e *Env) Loads(key string) int { return e.inner.Loads(key) }
 
-// Outage makes every request to Redis fail, once what was loaded before is stored, or ends that. Outage(false) returns when the Guards use Redis again and have sent their
+// Outage makes every request to Redis fail, or ends that. Outage(false) returns when the Guards use Redis again and have sent their
 // pending invalidations, which can take a second or two. During an outage, messages of other Guards still arrive.
 func (e *Env) Outage(on bool) {
 	e.t.Helper()
 	if on {
-		e.Settle() // a load that cannot be stored would keep its lease, on a clock that stands still
 		e.inner.SetOutage(errOutage)
 		return
 	}
