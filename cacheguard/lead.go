@@ -100,10 +100,11 @@ func (l *leading) Lost(int) {
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.
 func (r *rebuild) rememberFailure(out loaded) {
 	r.guard.failures.Add(r.token, out.err, r.guard.cfg.clock.Now())
-	// Not ctx: all callers have the error by now, and may have left. If this fails, the lease expires.
+	// Not ctx: all callers have the error by now, and may have left.
 	_, err := r.guard.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: r.guard.keys.Fail(r.load.valueKey, r.token, out.text), Rank: send.EndsWork})
 	if err != nil {
 		_ = r.guard.redisError("fail", r.load.key, err)
+		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: as giveUp says; joined by Close
 	} else {
 		r.guard.journal.RedisDid("fail")
 	}

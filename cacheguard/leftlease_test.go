@@ -2,7 +2,9 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +45,49 @@ func TestALeaseThatRedisWouldNotEndIsEndedOnceItDoes(t *testing.T) {
 			want(t, async(f.guards[0], "k", returns("v")), "v")
 		})
 	}
+}
+
+// They get what was loaded, or why that failed, while Redis still takes no writes.
+func TestWhoWaitsGetsWhatALoadReturnsWhileRedisTakesNoWrites(t *testing.T) {
+	t.Parallel()
+	failing := errors.New("the source has failed")
+	for name, begin := range map[string]func(*fleet, *redistest.Proxy) error{
+		"NOREPLICAS": configured("min-replicas-to-write", "1"), "READONLY": follows("127.0.0.1", "1"), "NOPERM": mayNotWrite,
+	} {
+		for _, loads := range []error{nil, failing} {
+			t.Run(fmt.Sprint(name, ", ", loads), func(t *testing.T) {
+				t.Parallel()
+				s := redistest.Start(t)
+				p := redistest.StartProxy(t, s.Addr())
+				f := newFleetOn(t, s.Client(t), Config{RedisTimeout: bearing, LeaseTTL: time.Hour, WaitTimeout: off}, p.Client(t), s.Client(t))
+				f.listening()
+				began, release := make(chan struct{}), make(chan struct{})
+				first := async(f.guards[0], "k", func(context.Context) (string, error) {
+					close(began)
+					<-release
+					return "v", loads
+				})
+				<-began
+				second := async(f.guards[1], "k", unwanted[string](t))
+				f.awaitRegistered("k", 1)
+				expect.ErrorIs(t, begin(f, p))
+				close(release)
+				for _, r := range []<-chan reply[string]{first, second} {
+					switch r := <-r; {
+					case loads == nil && (r.err != nil || r.value != "v"):
+						t.Errorf("got %q, %v", r.value, r.err)
+					case loads != nil && (r.err == nil || !strings.Contains(r.err.Error(), failing.Error())):
+						t.Errorf("got %q, %v", r.value, r.err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// mayNotWrite takes the right to write from the user of all.
+func mayNotWrite(f *fleet, _ *redistest.Proxy) error {
+	return f.redis.ACLSetUser(context.Background(), "default", "-@write").Err()
 }
 
 // While Redis takes no writes, it grants no lease, and none is given up.

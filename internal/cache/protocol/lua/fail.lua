@@ -2,7 +2,7 @@
 -- KEYS: lease, text of its failure
 -- ARGV: token, error, first delay in ms, longest delay in ms, jitter (the share of the delay to take, 0 to 1), ms in which whoever waits
 --       without messages asks again
--- Returns 1, or 0 if the token does not hold the lease.
+-- Returns 1, or 0 if the token does not hold the lease. It fails where Redis takes no writes; the lease is still there then.
 -- Safe to run twice: the first run removes the token.
 local lease, inboxes = read_lease(KEYS[1])
 if lease.token ~= ARGV[1] then
@@ -14,7 +14,11 @@ local delay = math.ceil(math.min(tonumber(ARGV[4]), ARGV[3] * 2 ^ failures) * AR
 if lease.polled then
   delay = math.max(delay, ARGV[6]) -- else each that asks again finds nothing, and loads
 end
-redis.call('HDEL', KEYS[1], 'token', 'error', 'polled')
+local ended = redis.pcall('HDEL', KEYS[1], 'token', 'error', 'polled')
+if type(ended) == 'table' then -- Redis takes no writes: who waits learns of it all the same
+  wake(KEYS[1], inboxes, 'f', lease.generation, ARGV[2])
+  return ended
+end
 for _, inbox in ipairs(inboxes) do
   redis.call('HDEL', KEYS[1], 'inbox:' .. inbox)
 end

@@ -3,7 +3,8 @@
 -- ARGV: generation, TTL in ms (0: do not store), head and tail of the entry (the time of writing goes between them;
 --       an empty tail: there is no entry), id of the load and its offset in the entry, the largest entry to push,
 --       token of the load
--- Returns 'stored' | 'kept' (valid, and not to be stored) | 'refused' | the error of Redis, which refused to store it
+-- Returns 'stored' | 'kept' (valid, and not to be stored) | 'refused' | the error of Redis, which refused to store it. It fails where Redis takes
+-- no writes; the lease is still there then.
 -- Safe to run twice: a second run finds its own id in the entry. If nothing was stored, it returns 'refused', and the callers
 -- that shared the load ask once more.
 local id, offset = ARGV[5], tonumber(ARGV[6])
@@ -35,9 +36,9 @@ if ttl > 0 then
   status = reply.err or 'stored'
 end
 if status ~= 'stored' then
-  redis.call('DEL', KEYS[1]) -- what is there is older than what could not be stored
+  redis.pcall('DEL', KEYS[1]) -- what is there is older than what could not be stored
 end
-redis.call('DEL', KEYS[2])
+local ended = redis.pcall('DEL', KEYS[2])
 
 if entry ~= '' and #entry <= tonumber(ARGV[7]) then
   wake(KEYS[2], inboxes, 'v', generation, entry)
@@ -45,5 +46,8 @@ elseif status == 'stored' then
   wake(KEYS[2], inboxes, 'g', generation)
 else
   wake(KEYS[2], inboxes, 'p', generation)
+end
+if type(ended) == 'table' then
+  return ended -- Redis takes no writes: who waited has the value all the same
 end
 return status
