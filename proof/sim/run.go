@@ -126,7 +126,8 @@ func (w *world) add(t *testing.T, i int, seed uint64, open open) {
 	t.Helper()
 	net := newNetwork(w, rand.New(rand.NewPCG(seed, 2)))
 	rdb := redis.NewClient(&redis.Options{
-		Dialer: net.Dial, Protocol: 3, DisableIdentity: true, MaxRetries: 1, MinRetryBackoff: -1, DialerRetries: 1,
+		PoolSize: 1000, // nobody waits for a turn: go-redis takes the timers for that from all bubbles
+		Dialer:   net.Dial, Protocol: 3, DisableIdentity: true, MaxRetries: 1, MinRetryBackoff: -1, DialerRetries: 1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	name := string(rune('A' + i))
