@@ -145,7 +145,10 @@ func (r *rebuild) giveUp() {
 		_, err := g.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: g.keys.Release(r.load.valueKey, r.token), Rank: send.EndsWork})
 		return err == nil || !time.Now().Before(expired)
 	}
-	if !attempt() {
-		g.life.Go(func() { g.life.Until(givenUpAgain, longestGivenUp, attempt) }) // stop: LeaseTTL, or the end of the Guard; joined by Close
+	if attempt() {
+		return
 	}
+	g.life.Go(func() { // stop: LeaseTTL, or the end of the Guard, which waits for no more attempts; joined by Close
+		g.life.Until(givenUpAgain, longestGivenUp, func() bool { return g.life.Ending.Err() != nil || attempt() })
+	})
 }
