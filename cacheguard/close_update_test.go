@@ -27,8 +27,11 @@ func TestCloseBesideUpdatesThatHaveLostTheirLocksJoinsThemAll(t *testing.T) {
 			writing.Add(1)
 			all.Go(func() { // owner: the test; ends with Update; joined below
 				early := false // the machine stood still, and Redis may have had the lock all the same
+				began := sync.OnceFunc(writing.Done)
+				defer once.Do(func() { close(lost) })
+				defer began() // it may lose its lock before it writes
 				err := g.Update(context.Background(), fmt.Sprint("k", i), func(ctx context.Context) error {
-					writing.Done()
+					began()
 					<-ctx.Done()
 					once.Do(func() { close(lost) })
 					early = !deleted.Load()

@@ -238,8 +238,11 @@ func playEpochs(order []int, c epochCase, rule epochRules) (w epochWorld, wrong 
 	return w, wrong || loads[0].wrong || loads[1].wrong || reader.wrong
 }
 
-// orders calls f with every order of that many steps of each.
-func orders(left []int, f func([]int)) { some(1, left, func(_ int, order []int) { f(order) }) }
+// orders calls f, which computes, with every order of that many steps of each.
+func orders(left []int, f func([]int)) {
+	defer expect.Turn()()
+	some(1, left, func(_ int, order []int) { f(order) })
+}
 
 // some calls f with the orders whose numbers every divides, and passes by the others without making them.
 func some(every int, left []int, f func(n int, order []int)) {

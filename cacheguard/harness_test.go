@@ -122,6 +122,11 @@ func newGuard(t *testing.T, rdb Redis, cfg Config) *Guard {
 	t.Helper()
 	config.SetDefault(&cfg.RedisTimeout, bearing)
 	config.SetDefault(&cfg.LeaseTTL, bearing)
+	config.SetDefault(&cfg.LoadTimeout, time.Hour)
+	if cfg.TTL == 0 {
+		cfg.TTL = time.Hour
+		config.SetDefault(&cfg.NegativeTTL, time.Hour)
+	}
 	mayBeSlow := cfg.HedgeAfter != 0
 	config.SetDefault(&cfg.HedgeAfter, off)
 	if cfg.Local.on() {

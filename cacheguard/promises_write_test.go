@@ -82,7 +82,7 @@ func promiseInvalidateMany(t *testing.T, a arena) {
 
 func promiseTTL(t *testing.T, a arena) {
 	ctx := context.Background()
-	f := newFleet(t, a, 1, Config{TTL: 1500 * time.Millisecond, Jitter: -1, NegativeTTL: 700 * time.Millisecond})
+	f := newFleet(t, a, 1, Config{TTL: 15 * time.Minute, Jitter: -1, NegativeTTL: 7 * time.Minute, LoadTimeout: 30 * time.Second})
 	g := f.guards[0]
 	within := func(what, key string, least, most time.Duration) {
 		t.Helper()
@@ -98,11 +98,11 @@ func promiseTTL(t *testing.T, a arena) {
 	close(db.release)
 	want(t, loading, "v")
 	f.stored()
-	within("a value", f.value("lease"), 0, 1500*time.Millisecond)
+	within("a value", f.value("lease"), 0, 15*time.Minute)
 
 	_, _ = getOn(ctx, g, "absent", func(context.Context) (string, error) { return "", ErrNotFound })
 	f.stored()
-	within("absence", f.value("absent"), 0, 700*time.Millisecond)
+	within("absence", f.value("absent"), 0, 7*time.Minute)
 	_, _ = getOn(ctx, g, "failed", func(context.Context) (string, error) { return "", errors.New("no") })
 	f.stored()
 	within("a failure", f.lease("failed"), 0, 2*time.Minute)

@@ -30,6 +30,16 @@ func ErrorIs(tb testing.TB, err error, targets ...error) {
 	}
 }
 
+// computing has a place for the one test of the program that computes.
+var computing = make(chan struct{}, 1)
+
+// Turn waits until no other test of the program has a turn; the returned function ends it. Tests that compute for long take turns: side by
+// side, they would have each step of the many tests that wait for servers wait for all of them.
+func Turn() (end func()) {
+	computing <- struct{}{}
+	return func() { <-computing }
+}
+
 // Samples returns how many samples a test takes of what is too much to try whole: few, or many if THOROUGH is set, as in .ci/run.
 func Samples(few, many int) int {
 	if os.Getenv("THOROUGH") != "" {

@@ -20,7 +20,7 @@ type Mistake [2]string
 func (play Play) Expect(t *testing.T, runs int) {
 	t.Helper()
 	for _, seed := range seeds(t, expect.Samples(runs, 10*runs)) {
-		if problem := play(seed, func(source string) string { return source }); problem != "" {
+		if problem := play.inTurn(seed, func(source string) string { return source }); problem != "" {
 			t.Fatal(problem)
 		}
 	}
@@ -48,7 +48,7 @@ func (play Play) ExpectToFind(t *testing.T, mistakes map[string]Mistake, rare ma
 				all = append([]uint64{seed}, all...)
 			}
 			for _, seed := range all {
-				if problem := play(seed, edit); problem != "" {
+				if problem := play.inTurn(seed, edit); problem != "" {
 					t.Log(strings.SplitN(problem, "\n", 2)[0])
 					if !applied {
 						t.Error("the mistake is not made in any source")
@@ -59,6 +59,11 @@ func (play Play) ExpectToFind(t *testing.T, mistakes map[string]Mistake, rare ma
 			t.Error("the model finds nothing wrong")
 		})
 	}
+}
+
+func (play Play) inTurn(seed uint64, edit func(string) string) (problem string) {
+	defer expect.Turn()()
+	return play(seed, edit)
 }
 
 func seeds(t *testing.T, count int) []uint64 {
