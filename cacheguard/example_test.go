@@ -103,7 +103,7 @@ func ExampleSetTTL() {
 		log.Fatal(err)
 	}
 	defer guard.Close()
-	token, err := cacheguard.Get(ctx, guard, "token", func(ctx context.Context) (string, error) {
+	token, err := cacheguard.Get(ctx, guard, "session", func(ctx context.Context) (string, error) {
 		token, validFor := "secret", 5*time.Minute // what an identity provider returned
 		cacheguard.SetTTL(ctx, validFor-10*time.Second)
 		return token, nil
