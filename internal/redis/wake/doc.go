@@ -20,7 +20,8 @@
 //     PONG. So a watchdog publishes a probe to the inbox when it has been silent for a while (2 s while somebody waits
 //     for messages or listens to a channel, 30 s otherwise), and replaces the subscription if the probe does not arrive
 //     within a second, or cannot be published. From then on the inbox is not live: with the watchdog's own tick, at most
-//     5 s after the last message. A subscription that is not confirmed within 2 s is replaced too.
+//     5 s after the last message. The next subscription counts once it has brought something, if only its probe, as one
+//     that is confirmed may bring nothing either. A subscription that is not confirmed within 2 s is replaced too.
 //
 // A message is a hint. It says why the key may be worth asking for, and may carry what the waiter was waiting for;
 // the body says which state of the key it belongs to, and the waiter judges whether that is the one it registered in.

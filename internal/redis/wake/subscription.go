@@ -34,6 +34,7 @@ type link struct {
 	stop context.CancelFunc
 
 	confirmed atomic.Bool
+	mute      atomic.Bool   // its last subscription was confirmed and brought nothing, so that the next one counts once it does
 	heard     atomic.Int64  // when anything last came in, by clock.Mono
 	hearing   chan struct{} // signalled when heard changes; size 1
 
@@ -111,9 +112,15 @@ func (l *link) serve() (stood bool, why error) {
 			if _, now := l.in.channels(); now != version {
 				return stood, nil // without the new channel it does not count; renew may be on its way
 			}
-			stood = true
+			if stood = true; l.mute.Load() {
+				l.publish()
+				continue
+			}
 			l.confirm()
 		case got.Message:
+			if stood && l.mute.Swap(false) {
+				l.confirm()
+			}
 			l.in.dispatch(got.Channel, got.Payload)
 		}
 	}
@@ -151,7 +158,8 @@ func (l *link) watch() {
 			return
 		case <-tick.C:
 		}
-		if l.confirmed.Load() && l.silence() > l.patience() && !l.probe() {
+		if (l.mute.Load() || l.confirmed.Load() && l.silence() > l.patience()) && !l.probe() {
+			l.mute.Store(true)
 			l.drop(errSilent) // now, as go-redis may be dialling, and holds renew up as long
 			l.renew()
 		}
@@ -195,6 +203,9 @@ func (l *link) probe() (heard bool) {
 		case err := <-published:
 			if err != nil {
 				_, refused := script.Answer(err)
+				if refused && l.mute.Swap(false) {
+					l.renew()
+				}
 				return refused
 			}
 			deadline = time.After(probeDeadline)

@@ -1,6 +1,7 @@
 package wake_test
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/cacheguard/go/internal/redis/wake"
@@ -106,6 +107,45 @@ func TestSubscriptionThatFallsSilentIsReplaced(t *testing.T) {
 	awaitSubscriptions(t, p, 2)
 	expect(t, w, askAgain)
 	p.BlackHoleSubscribers(false)
+	awaitAddress(t, in)
+	expectDelivery(t, in, "k")
+}
+
+// Each new subscription is confirmed, and brings nothing either.
+func TestConfirmationsDoNotStandInForMessages(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	in := listening(t, p.Client(t))
+	watch(t, in, "k").Waiting()
+	var back atomic.Int64
+	defer in.OnLive(func(live bool, _ error) {
+		if live {
+			back.Add(1)
+		}
+	})()
+	rule := p.On(redistest.Command("publish"), redistest.Hold) // no probe gets there
+	defer rule.Remove()
+	awaitNoAddress(t, in)
+	before := back.Load()
+	awaitSubscriptions(t, p, 4)
+	if n := back.Load() - before; n > 0 {
+		t.Errorf("it counted %d times", n)
+	}
+	rule.Remove()
+	awaitAddress(t, in)
+	expectDelivery(t, in, "k")
+}
+
+// Nothing can be learned there.
+func TestASubscriptionCountsWhoseProbesAreRefusedFromThenOn(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	in := listening(t, p.Client(t))
+	watch(t, in, "k").Waiting()
+	rule := p.On(redistest.Command("publish"), redistest.Hold)
+	awaitNoAddress(t, in)
+	p.On(redistest.Command("publish"), redistest.ReplyError("NOPERM no"))
+	rule.Remove()
 	awaitAddress(t, in)
 	expectDelivery(t, in, "k")
 }
