@@ -124,7 +124,7 @@ func TestAnUpdateThatWritesWithoutTheLockReportsWhy(t *testing.T) {
 
 func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{LeaseTTL: brisk})
+	f, proxy := broken(t, shared, Config{LeaseTTL: bearing})
 	db, ends := newRow("old"), scriptOf("end_update")
 	f.expectUntouched("k", "old", db)
 	g := f.guards[1]
