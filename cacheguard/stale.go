@@ -103,10 +103,5 @@ func (r *rebuild) report(ctx context.Context, a answer) {
 }
 
 func (r *rebuild) stay(ctx context.Context, d time.Duration) {
-	over, stop := r.guard.cfg.clock.After(d/2 + mathrand.N(d/2+1))
-	defer stop()
-	select {
-	case <-over:
-	case <-ctx.Done():
-	}
+	r.guard.cfg.clock.Sleep(ctx, d/2+mathrand.N(d/2+1))
 }
