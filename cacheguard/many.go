@@ -255,9 +255,9 @@ func (m *many[V]) serve(ctx context.Context, key string, f found[V]) {
 }
 
 // takeWon takes what a load has answered.
-func (m *many[V]) takeWon(ctx context.Context, key string, w won) {
-	v, how, err := unpack[V](w.answer, w.joined)
-	m.answer(ctx, key, v, how, err, w.absent)
+func (m *many[V]) takeWon(ctx context.Context, key string, a answer) {
+	v, how, err := unpack[V](a)
+	m.answer(ctx, key, v, how, err, a.absent)
 }
 
 func (m *many[V]) answer(ctx context.Context, key string, v V, how Outcome, err error, absent bool) {

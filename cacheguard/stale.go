@@ -86,8 +86,8 @@ func (q *query[V]) awaitFresh(ctx context.Context, j *load, old *readResult[V], 
 		a, err = g.awaitTicket(outsideLoads(within), t, j.key, q.asked)
 	}
 	switch {
-	case err == nil && a.answers(q.asked, t.Joined) && (a.err == nil || a.absent || errors.Is(a.err, ErrClosed)):
-		return unpack[V](a, t.Joined)
+	case err == nil && a.answers(q.asked) && (a.err == nil || a.absent || errors.Is(a.err, ErrClosed)):
+		return unpack[V](a)
 	case ctx.Err() != nil, err != nil && within.Err() == nil:
 		return v, "", unanswered(ctx, j.key, err)
 	}
