@@ -265,11 +265,7 @@ func (q query[V]) awaitLateRead(ctx context.Context, read *send.Read) (v V, how 
 		v, how, err = old.result()
 		return v, how, true, err
 	}
-	wait := read.Wait
-	if q.spec.mayGiveUp(ctx, q.guard, key) {
-		wait = func(ctx context.Context) error { return q.waitBriefly(ctx, key, read) }
-	}
-	all, is, err := q.beside(ctx, []string{key}, wait, func() {})
+	all, is, err := q.beside(ctx, []string{key}, func(ctx context.Context) error { return q.waitLate(ctx, key, read) }, func() {})
 	switch {
 	case is:
 		v, how, err = unpack[V](all[key])
@@ -283,8 +279,11 @@ func (q query[V]) awaitLateRead(ctx context.Context, read *send.Read) (v V, how 
 	return v, how, true, err
 }
 
-// waitBriefly waits for a read of the key, which is late, for as long as reads take at most; then the error is errLate.
-func (q query[V]) waitBriefly(ctx context.Context, key string, read *send.Read) error {
+// waitLate waits for a read of the key, which is late: if the call may load instead, for as long as reads take at most; then the error is errLate.
+func (q query[V]) waitLate(ctx context.Context, key string, read *send.Read) error {
+	if !q.spec.mayGiveUp(ctx, q.guard, key) {
+		return read.Wait(ctx)
+	}
 	within, stop := context.WithTimeoutCause(ctx, q.guard.timeoutOf(q.guard.breakerOf(key))-read.Age(), errLate)
 	defer stop()
 	err := read.Wait(within)

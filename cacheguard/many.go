@@ -184,18 +184,14 @@ func (m *many[V]) mayRace(ctx context.Context, r *wanted[V]) bool {
 	return late && m.spec.mayHedge(ctx, m.guard, r.key)
 }
 
-// await waits for a read of the key: no longer than reads take at most, if the call may load instead.
+// await waits for a read of the key.
 func (m *many[V]) await(ctx context.Context, r *wanted[V], read *send.Read) {
 	late := false
 	if r.err = send.ErrClosed; read != nil {
 		late, r.err = read.WaitLate(ctx)
 	}
-	switch {
-	case !late:
-	case !m.spec.mayGiveUp(ctx, m.guard, r.key):
-		r.err = read.Wait(ctx)
-	default:
-		r.err = m.waitBriefly(ctx, r.key, read)
+	if late {
+		r.err = m.waitLate(ctx, r.key, read)
 	}
 	if errors.Is(r.err, errLate) {
 		r.read, r.result, r.err = &send.Read{Err: errLate}, &readResult[V]{state: unreachable}, nil
