@@ -77,9 +77,7 @@ func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V
 		spec.skipLocal = true // what is made of it may outlive Local.MaxLag
 	}
 	var w way
-	if !g.off.None() {
-		w.look(ctx, g, key)
-	}
+	w.look(ctx, g, key)
 	if kept, ok := spec.tryLocal(g, key, &w); ok {
 		return kept.result()
 	}

@@ -114,9 +114,6 @@ func (g *Guard) loadDirectly(ctx context.Context, j *load, how Outcome) answer {
 // flight asks it after all: otherwise every instance would make the loads that queued up in an outage, and none would store
 // them.
 func (g *Guard) loadBypassed(ctx context.Context, j *load, publish func(answer)) answer {
-	if g.cfg.Disabled {
-		return g.loadDirectly(ctx, j, Bypassed)
-	}
 	breaker := g.breakers.Of(j.valueKey)
 	wasOpen := breaker.IsOpen()
 	s, err := g.loaders.takeSlot(ctx, j)
