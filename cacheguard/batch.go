@@ -17,7 +17,6 @@ const maxScripts = 256
 type batch struct {
 	*gather.Call
 
-	of      *gathering // nil: of a GetMany
 	guard   *Guard
 	policy  *policy // of the keys
 	load    batchLoad
@@ -154,14 +153,6 @@ type gathering struct {
 	one    func(context.Context, gather.Member) (any, error)
 }
 
-// batchOf is the batch that the load is part of, if the Gets of that Cache made it.
-func (l *loading) batchOf(of *gathering) *batch {
-	if l == nil || l.batch == nil || of == nil || l.batch.of != of {
-		return nil
-	}
-	return l.batch
-}
-
 // join makes the load of a flight part of a batch. One that belongs to a loader or a transaction is on its own: it has a slot of its own, or
 // sees rows that nobody else does. So is one that takes spare slots only.
 func (j *load) join(ctx context.Context) {
@@ -169,10 +160,10 @@ func (j *load) join(ctx context.Context) {
 	if of == nil || j.spare || j.scope != (scope{}) {
 		return
 	}
-	j.batch = of.Join(j.key, func() *batch {
-		b := &batch{of: of, guard: of.guard, policy: of.policy, load: of.load, one: of.one}
+	j.in(of.Join(j.key, func() *batch {
+		b := &batch{guard: of.guard, policy: of.policy, load: of.load, one: of.one}
 		return b.open(ctx, of.most, func(ctx context.Context) (limit.Slot, error) {
 			return of.guard.loaders.takePermit(ctx, limit.Need{Kind: of.policy.kind.loadSlots})
 		})
-	})
+	}))
 }

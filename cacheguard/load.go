@@ -88,7 +88,6 @@ func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 		return loaded{err: context.Cause(ctx)}
 	}
 	load := newLoading(ctx, l, j.policy.kind, j.key)
-	load.batch = j.batch
 	ctx, cancel := l.withTimeoutOf(context.WithValue(ctx, loadingKey{}, load), j)
 	done := make(chan loaded, 1)
 	l.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
