@@ -121,12 +121,7 @@ func (b *batch) run(ctx context.Context, of []gather.Member, finish func(map[str
 	for _, m := range of {
 		b.loading.keys = append(b.loading.keys, m.Key)
 	}
-	b.guard.loaders.running.Add(1)
-	defer b.guard.loaders.running.Add(-1)
-	b.policy.kind.running.Add(1)
-	defer b.policy.kind.running.Add(-1)
-	ctx, end := b.guard.cfg.Hooks.beginMany(ctx, TaskLoad, b.loading.keys)
-	shown := b.guard.journal.Observer.Load().LoadBegins(first, len(of))
+	ctx = b.loading.begin(ctx)
 	b.guard.loaders.protect(ctx, first, func() (err error) {
 		if b.one != nil && len(of) == 1 {
 			value, err := b.one(ctx, of[0])
@@ -136,8 +131,7 @@ func (b *batch) run(ctx context.Context, of []gather.Member, finish func(map[str
 		values, err = b.load(ctx, of)
 		return err
 	}, func(err error) {
-		end(End{Err: err})
-		b.guard.journal.Observer.Load().LoadEnds(shown, failed(err))
+		b.loading.end(err)
 		finish(values, err)
 	})
 }
