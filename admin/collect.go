@@ -108,10 +108,9 @@ func guardOf(g *guard) guardState {
 // mistyped are the kinds that were invalidated lately, and that no load has had: how often, and how long ago.
 func mistyped(k observe.Known) (counts map[string]uint64, ago map[string]float64) {
 	counts, ago = make(map[string]uint64), make(map[string]float64)
-	last := k.Last()
-	for kind, n := range k.Unknown() {
-		if since := time.Since(last[kind]); since < mistaken {
-			counts[kind], ago[kind] = n, since.Seconds()
+	for kind, of := range k.Unknown() {
+		if since := time.Since(of.Last); since < mistaken {
+			counts[kind], ago[kind] = of.Times, since.Seconds()
 		}
 	}
 	return counts, ago

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
@@ -13,18 +14,10 @@ type mistakes map[string]time.Duration
 
 func (mistakes) Kinds() []string { return nil }
 
-func (m mistakes) Unknown() map[string]uint64 {
-	all := make(map[string]uint64)
-	for kind := range m {
-		all[kind] = 1
-	}
-	return all
-}
-
-func (m mistakes) Last() map[string]time.Time {
-	all := make(map[string]time.Time)
+func (m mistakes) Unknown() map[string]observe.Mistyped {
+	all := make(map[string]observe.Mistyped)
 	for kind, ago := range m {
-		all[kind] = time.Now().Add(-ago)
+		all[kind] = observe.Mistyped{Times: 1, Last: time.Now().Add(-ago)}
 	}
 	return all
 }

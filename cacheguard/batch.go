@@ -17,7 +17,6 @@ const maxScripts = 256
 type batch struct {
 	*gather.Call
 
-	of      *gathering // nil: of a GetMany
 	guard   *Guard
 	policy  *policy // of the keys
 	load    batchLoad
@@ -122,12 +121,7 @@ func (b *batch) run(ctx context.Context, of []gather.Member, finish func(map[str
 	for _, m := range of {
 		b.loading.keys = append(b.loading.keys, m.Key)
 	}
-	b.guard.loaders.running.Add(1)
-	defer b.guard.loaders.running.Add(-1)
-	b.policy.kind.running.Add(1)
-	defer b.policy.kind.running.Add(-1)
-	ctx, end := b.guard.cfg.Hooks.beginMany(ctx, TaskLoad, b.loading.keys)
-	shown := b.guard.journal.Observer.Load().LoadBegins(first, len(of))
+	ctx = b.loading.begin(ctx)
 	b.guard.loaders.protect(ctx, first, func() (err error) {
 		if b.one != nil && len(of) == 1 {
 			value, err := b.one(ctx, of[0])
@@ -137,8 +131,7 @@ func (b *batch) run(ctx context.Context, of []gather.Member, finish func(map[str
 		values, err = b.load(ctx, of)
 		return err
 	}, func(err error) {
-		end(End{Err: err})
-		b.guard.journal.Observer.Load().LoadEnds(shown, failed(err))
+		b.loading.end(err)
 		finish(values, err)
 	})
 }
@@ -154,14 +147,6 @@ type gathering struct {
 	one    func(context.Context, gather.Member) (any, error)
 }
 
-// batchOf is the batch that the load is part of, if the Gets of that Cache made it.
-func (l *loading) batchOf(of *gathering) *batch {
-	if l == nil || l.batch == nil || of == nil || l.batch.of != of {
-		return nil
-	}
-	return l.batch
-}
-
 // join makes the load of a flight part of a batch. One that belongs to a loader or a transaction is on its own: it has a slot of its own, or
 // sees rows that nobody else does. So is one that takes spare slots only.
 func (j *load) join(ctx context.Context) {
@@ -169,10 +154,10 @@ func (j *load) join(ctx context.Context) {
 	if of == nil || j.spare || j.scope != (scope{}) {
 		return
 	}
-	j.batch = of.Join(j.key, func() *batch {
-		b := &batch{of: of, guard: of.guard, policy: of.policy, load: of.load, one: of.one}
+	j.in(of.Join(j.key, func() *batch {
+		b := &batch{guard: of.guard, policy: of.policy, load: of.load, one: of.one}
 		return b.open(ctx, of.most, func(ctx context.Context) (limit.Slot, error) {
 			return of.guard.loaders.takePermit(ctx, limit.Need{Kind: of.policy.kind.loadSlots})
 		})
-	})
+	}))
 }

@@ -268,15 +268,11 @@ func (c *CacheConfig[K, V]) kind(g *Guard) (*kind, error) {
 		p.Add("MadeOf", "%q: values of %q are made of its own", c.Name, source)
 		return nil, p.Err()
 	}
-	k, isNew, field, problem := g.kinds.register(k)
-	if field != "" {
-		p.Add(field, "%q: %s", c.Name, problem)
-		return nil, p.Err()
-	}
+	k, isNew := g.kinds.register(k, &p)
 	if isNew && g.cfg.Hooks.OnCache != nil {
 		g.cfg.Hooks.OnCache(c.Name)
 	}
-	return k, nil
+	return k, p.Err()
 }
 
 var errNilCache = errors.New("cacheguard: cache is nil (did NewCache return an error?)")

@@ -51,13 +51,13 @@ type answer struct {
 	// The loader gave up because something that it used was cancelled, but not by its waiters: only the call whose
 	// loader it was has failed.
 	cancelled bool
+	joined    bool // of a caller whose flight another call had begun
 }
 
-// answers reports whether the answer is good for a call that began at asked. If joined, another call's loader
-// ran.
-func (a *answer) answers(asked uint64, joined bool) bool {
+// answers reports whether the answer is good for a call that began at asked.
+func (a *answer) answers(asked uint64) bool {
 	if a.cancelled {
-		return !joined
+		return !a.joined
 	}
 	return asked < a.before || a.err != nil && !a.absent
 }
@@ -122,7 +122,12 @@ func (g *Guard) enter(ctx context.Context, j *load, m mode, run flight.Run[answe
 // waitFor waits for a flight's answer to a call that began at asked.
 func waitFor(ctx context.Context, t ticket, asked uint64) (answer, error) {
 	joined := t.Joined // which is all of it that the function keeps
-	return t.Wait(ctx, func(early answer) bool { return early.answers(asked, joined) })
+	a, err := t.Wait(ctx, func(early answer) bool {
+		early.joined = joined
+		return early.answers(asked)
+	})
+	a.joined = joined
+	return a, err
 }
 
 // awaitTicket waits for a flight's answer. For a call that joined the flight, the wait is a task.
@@ -154,9 +159,9 @@ func endJoined(end func(End), a answer, err error) error {
 }
 
 // unpack unpacks a flight's answer.
-func unpack[V any](a answer, joined bool) (v V, how Outcome, err error) {
+func unpack[V any](a answer) (v V, how Outcome, err error) {
 	how = a.outcome
-	if joined && how == Loaded {
+	if a.joined && how == Loaded {
 		how = Shared
 	}
 	if a.err != nil {

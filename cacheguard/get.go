@@ -77,9 +77,7 @@ func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V
 		spec.skipLocal = true // what is made of it may outlive Local.MaxLag
 	}
 	var w way
-	if !g.off.None() {
-		w.look(ctx, g, key)
-	}
+	w.look(ctx, g, key)
 	if kept, ok := spec.tryLocal(g, key, &w); ok {
 		return kept.result()
 	}
@@ -195,10 +193,10 @@ func (q *query[V]) awaitRebuild(ctx context.Context, j *load, unfit []byte) (v V
 	if w.err != nil {
 		return v, "", true, unanswered(ctx, j.key, w.err)
 	}
-	if !w.answers(q.asked, w.joined) || q.spec.mustBeJudged(&w.answer, q.asked) {
+	if !w.answers(q.asked) || q.spec.mustBeJudged(&w.answer, q.asked) {
 		return v, "", false, nil
 	}
-	v, how, err = unpack[V](w.answer, w.joined)
+	v, how, err = unpack[V](w.answer)
 	return v, how, true, err
 }
 
@@ -218,8 +216,8 @@ func (q *query[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Out
 		if err != nil {
 			return v, "", unanswered(ctx, j.key, err)
 		}
-		if a.answers(q.asked, t.Joined) {
-			return unpack[V](a, t.Joined)
+		if a.answers(q.asked) {
+			return unpack[V](a)
 		}
 		// It had begun before this call did. The next one begins now.
 	}

@@ -79,7 +79,7 @@ type Guard struct {
 	hedgesWon    atomic.Uint64 // calls that a load beside Redis answered, ever
 	written      atomic.Uint64 // bytes of entries that loads stored, ever
 	filling      filling
-	dropping     atomic.Bool // a value that is too large to be read is being removed
+	dropping     atomic.Int64 // values that are too large to be read and are being removed: one at a time
 	inbox        *wake.Inbox
 	keeper       *lease.Keeper
 	breakers     *breaker.Set

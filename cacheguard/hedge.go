@@ -75,14 +75,8 @@ func (s *loadSpec[V]) mayHedge(ctx context.Context, g *Guard, key string) bool {
 	return s.isCheaper(g, key) && !scopeOf(ctx, g).isTransactions()
 }
 
-// won is the answer of a load beside Redis.
-type won struct {
-	answer
-	joined bool
-}
-
 // beside waits for Redis, which is late, and loads the keys beside that if the call may. Won: that was faster, for all of them.
-func (q query[V]) beside(ctx context.Context, keys []string, wait func(context.Context) error, keep func()) (all map[string]won, is bool, err error) {
+func (q query[V]) beside(ctx context.Context, keys []string, wait func(context.Context) error, keep func()) (all map[string]answer, is bool, err error) {
 	if q.besides || !q.spec.mayHedge(ctx, q.guard, keys[0]) {
 		return nil, false, wait(ctx)
 	}
@@ -93,7 +87,7 @@ func (q query[V]) beside(ctx context.Context, keys []string, wait func(context.C
 // hedge of one key has its slot already, the wait begins once that takes long, or has no answer.
 func (q query[V]) race(
 	ctx context.Context, keys []string, s limit.Slot, wait func(context.Context) error, keep func(),
-) (all map[string]won, is bool, err error) {
+) (all map[string]answer, is bool, err error) {
 	within, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	hedging, drop := context.WithCancel(ctx)
@@ -127,8 +121,8 @@ func (q query[V]) race(
 
 // hedge loads in flights that all callers of the instance share, and which may have begun: one key in the slot, if there is one. It answers only
 // if the loads are good for this call: failures are not, as Redis may have the values.
-func (q query[V]) hedge(ctx context.Context, keys []string, s limit.Slot) (map[string]won, bool) {
-	all, ok := make(map[string]won, len(keys)), true
+func (q query[V]) hedge(ctx context.Context, keys []string, s limit.Slot) (map[string]answer, bool) {
+	all, ok := make(map[string]answer, len(keys)), true
 	for ctx := outsideLoads(ctx); ok && len(keys) > 0; s = (limit.Slot{}) {
 		keys, ok = q.hedgeOnce(ctx, keys, s, all)
 		ok = ok && (len(keys) == 0 || ctx.Err() == nil)
@@ -137,7 +131,7 @@ func (q query[V]) hedge(ctx context.Context, keys []string, s limit.Slot) (map[s
 }
 
 // hedgeOnce returns the keys whose loads had begun before the call.
-func (q query[V]) hedgeOnce(ctx context.Context, keys []string, s limit.Slot, all map[string]won) (rest []string, ok bool) {
+func (q query[V]) hedgeOnce(ctx context.Context, keys []string, s limit.Slot, all map[string]answer) (rest []string, ok bool) {
 	g := q.guard
 	var b *batch
 	if q.spec.loadMany != nil {
@@ -171,12 +165,12 @@ func (q query[V]) hedgeOnce(ctx context.Context, keys []string, s limit.Slot, al
 		switch a, err := g.awaitTicket(ctx, t, entered[i], q.asked); {
 		case err != nil:
 			ok = false
-		case !a.answers(q.asked, t.Joined):
+		case !a.answers(q.asked):
 			rest = append(rest, entered[i])
 		case a.err != nil && !a.absent:
 			ok = false
 		default:
-			all[entered[i]] = won{a, t.Joined}
+			all[entered[i]] = a
 		}
 	}
 	return rest, ok
@@ -240,7 +234,7 @@ func (q query[V]) retrieveSlowly(ctx context.Context, past write.Past) (v V, how
 		return err
 	}, func() {})
 	if is {
-		return unpack[V](all[key].answer, all[key].joined)
+		return unpack[V](all[key])
 	}
 	return v, how, err
 }
@@ -271,14 +265,10 @@ func (q query[V]) awaitLateRead(ctx context.Context, read *send.Read) (v V, how 
 		v, how, err = old.result()
 		return v, how, true, err
 	}
-	wait := read.Wait
-	if q.spec.mayGiveUp(ctx, q.guard, key) {
-		wait = func(ctx context.Context) error { return q.waitBriefly(ctx, key, read) }
-	}
-	all, is, err := q.beside(ctx, []string{key}, wait, func() {})
+	all, is, err := q.beside(ctx, []string{key}, func(ctx context.Context) error { return q.waitLate(ctx, key, read) }, func() {})
 	switch {
 	case is:
-		v, how, err = unpack[V](all[key].answer, all[key].joined)
+		v, how, err = unpack[V](all[key])
 	case err != nil && ctx.Err() == nil && errors.Is(err, errLate):
 		v, how, err = q.bypass(ctx, q.guard.redisError("get", key, err))
 	case err != nil:
@@ -289,8 +279,11 @@ func (q query[V]) awaitLateRead(ctx context.Context, read *send.Read) (v V, how 
 	return v, how, true, err
 }
 
-// waitBriefly waits for a read of the key, which is late, for as long as reads take at most; then the error is errLate.
-func (q query[V]) waitBriefly(ctx context.Context, key string, read *send.Read) error {
+// waitLate waits for a read of the key, which is late: if the call may load instead, for as long as reads take at most; then the error is errLate.
+func (q query[V]) waitLate(ctx context.Context, key string, read *send.Read) error {
+	if !q.spec.mayGiveUp(ctx, q.guard, key) {
+		return read.Wait(ctx)
+	}
 	within, stop := context.WithTimeoutCause(ctx, q.guard.timeoutOf(q.guard.breakerOf(key))-read.Age(), errLate)
 	defer stop()
 	err := read.Wait(within)
@@ -302,7 +295,7 @@ func (q query[V]) waitBriefly(ctx context.Context, key string, read *send.Read) 
 
 // gotten is what came of a ticket.
 type gotten struct {
-	won
+	answer
 	err error // there was no answer
 }
 
@@ -315,7 +308,6 @@ func (q *query[V]) awaitAll(ctx context.Context, keys []string, tickets []ticket
 		if late = t.Late(ctx); late {
 			copy(all[i:], q.awaitLate(ctx, keys[i:], tickets[i:]))
 		} else {
-			all[i].joined = t.Joined
 			all[i].answer, all[i].err = waitFor(ctx, t, q.asked)
 		}
 		_ = endJoined(end, all[i].answer, all[i].err)
@@ -328,7 +320,6 @@ func (q query[V]) awaitLate(ctx context.Context, keys []string, tickets []ticket
 	all := make([]gotten, len(tickets))
 	hedged, is, _ := q.beside(ctx, keys, func(ctx context.Context) (failed error) { // each has its error
 		for i, t := range tickets {
-			all[i].joined = t.Joined
 			if all[i].answer, all[i].err = waitFor(ctx, t, q.asked); failed == nil {
 				failed = all[i].err
 			}
@@ -341,7 +332,7 @@ func (q query[V]) awaitLate(ctx context.Context, keys []string, tickets []ticket
 	})
 	for i := range all {
 		if is {
-			all[i] = gotten{won: hedged[keys[i]]}
+			all[i] = gotten{answer: hedged[keys[i]]}
 		}
 	}
 	return all

@@ -13,7 +13,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/run/lifecycle"
-	"github.com/cacheguard/go/internal/run/observe"
 )
 
 // loaders runs the loaders of a Guard, within its limits and each under LoadTimeout. None can take the process down.
@@ -88,7 +87,6 @@ func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 		return loaded{err: context.Cause(ctx)}
 	}
 	load := newLoading(ctx, l, j.policy.kind, j.key)
-	load.batch = j.batch
 	ctx, cancel := l.withTimeoutOf(context.WithValue(ctx, loadingKey{}, load), j)
 	done := make(chan loaded, 1)
 	l.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
@@ -114,9 +112,6 @@ func (g *Guard) loadDirectly(ctx context.Context, j *load, how Outcome) answer {
 // flight asks it after all: otherwise every instance would make the loads that queued up in an outage, and none would store
 // them.
 func (g *Guard) loadBypassed(ctx context.Context, j *load, publish func(answer)) answer {
-	if g.cfg.Disabled {
-		return g.loadDirectly(ctx, j, Bypassed)
-	}
 	breaker := g.breakers.Of(j.valueKey)
 	wasOpen := breaker.IsOpen()
 	s, err := g.loaders.takeSlot(ctx, j)
@@ -205,15 +200,12 @@ func (l *loaders) withTimeout(ctx context.Context, key string) (context.Context,
 
 // runProtected calls the loader and always sends one result, also when the loader panics or ends its goroutine.
 func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done chan<- loaded) {
-	running := int64(1)
-	if j.batch != nil {
-		running = 0 // it only waits for the batch's
-	}
-	l.running.Add(running)
-	j.policy.kind.running.Add(running)
 	var out loaded
 	var tags []string
-	within, end, shown := l.begin(ctx, j)
+	within := ctx
+	if j.batch == nil { // else it only waits for the batch's
+		within = load.begin(ctx)
+	}
 	start := l.cfg.clock.Now()
 	l.protect(ctx, j.key, func() (err error) {
 		if out.value, err = j.run(within); err == nil && j.tags != nil {
@@ -236,10 +228,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 		}
 		out.err, out.took, out.ttl = err, l.cfg.clock.Since(start), load.chosen()
 		out.tags, out.again = append(load.allTags(), tags...), load.again.Load()
-		l.running.Add(-running)
-		j.policy.kind.running.Add(-running)
-		end(End{Err: out.err})
-		l.journal.Observer.Load().LoadEnds(shown, failed(out.err))
+		load.end(out.err)
 		l.learn(j, out.tags)
 		l.judge(ctx, j, out.err)
 		l.onLoad(j, out.took, out.err)
@@ -247,13 +236,24 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 	})
 }
 
-// begin begins the task of loading, and shows the load to package admin. For the keys of a batch, the batch does both.
-func (l *loaders) begin(ctx context.Context, j *load) (within context.Context, end func(End), shown *observe.Load) {
-	if j.batch != nil {
-		return ctx, noEnd, nil
+// begin begins the run of a loader: it counts, is a task, and is shown to package admin.
+func (l *loading) begin(ctx context.Context) (within context.Context) {
+	l.loaders.running.Add(1)
+	l.kind.running.Add(1)
+	within, l.task = l.loaders.cfg.Hooks.beginMany(ctx, TaskLoad, l.keys)
+	l.shown = l.loaders.journal.Observer.Load().LoadBegins(l.keys[0], len(l.keys))
+	return within
+}
+
+// end ends it, if it has begun.
+func (l *loading) end(err error) {
+	if l.task == nil {
+		return
 	}
-	within, end = l.cfg.Hooks.begin(ctx, TaskLoad, j.key)
-	return within, end, l.journal.Observer.Load().LoadBegins(j.key, 1)
+	l.loaders.running.Add(-1)
+	l.kind.running.Add(-1)
+	l.task(End{Err: err})
+	l.loaders.journal.Observer.Load().LoadEnds(l.shown, failed(err))
 }
 
 // protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended its

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/cache/write"
@@ -141,18 +142,21 @@ func (s *loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool)
 // again and again. It does so for a few keys at a time.
 func (q query[V]) fillLocal(past write.Past) {
 	g, key := q.guard, q.spec.key
-	if g.local == nil || q.spec.skipLocal || past.Any() || !g.filling.add(key) {
+	if g.local == nil || q.spec.skipLocal || past.Any() {
+		return
+	}
+	if _, is := g.filling.keys.LoadOrStore(key, true); is {
 		return
 	}
 	q.spec.cacheOnly = true
-	begun := g.life.Try(func() {
-		defer g.filling.remove(key)
+	begun := g.life.TryAtMost(mostFilling, &g.filling.running, func() { // stop: RedisTimeout
+		defer g.filling.keys.Delete(key)
 		ctx, cancel := context.WithTimeout(context.Background(), g.cfg.RedisTimeout)
 		defer cancel()
 		_, _, _ = q.ask(ctx, past) // the tier has it now, or Redis has not, or does not answer
 	})
 	if !begun {
-		g.filling.remove(key)
+		g.filling.keys.Delete(key)
 	}
 }
 
@@ -161,25 +165,6 @@ const mostFilling = 64
 
 // filling are those keys.
 type filling struct {
-	mu   sync.Mutex
-	keys map[string]struct{}
-}
-
-func (f *filling) add(key string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, is := f.keys[key]; is || len(f.keys) == mostFilling {
-		return false
-	}
-	if f.keys == nil {
-		f.keys = make(map[string]struct{})
-	}
-	f.keys[key] = struct{}{}
-	return true
-}
-
-func (f *filling) remove(key string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.keys, key)
+	running atomic.Int64
+	keys    sync.Map
 }

@@ -184,18 +184,14 @@ func (m *many[V]) mayRace(ctx context.Context, r *wanted[V]) bool {
 	return late && m.spec.mayHedge(ctx, m.guard, r.key)
 }
 
-// await waits for a read of the key: no longer than reads take at most, if the call may load instead.
+// await waits for a read of the key.
 func (m *many[V]) await(ctx context.Context, r *wanted[V], read *send.Read) {
 	late := false
 	if r.err = send.ErrClosed; read != nil {
 		late, r.err = read.WaitLate(ctx)
 	}
-	switch {
-	case !late:
-	case !m.spec.mayGiveUp(ctx, m.guard, r.key):
-		r.err = read.Wait(ctx)
-	default:
-		r.err = m.waitBriefly(ctx, r.key, read)
+	if late {
+		r.err = m.waitLate(ctx, r.key, read)
 	}
 	if errors.Is(r.err, errLate) {
 		r.read, r.result, r.err = &send.Read{Err: errLate}, &readResult[V]{state: unreachable}, nil
@@ -255,9 +251,9 @@ func (m *many[V]) serve(ctx context.Context, key string, f found[V]) {
 }
 
 // takeWon takes what a load has answered.
-func (m *many[V]) takeWon(ctx context.Context, key string, w won) {
-	v, how, err := unpack[V](w.answer, w.joined)
-	m.answer(ctx, key, v, how, err, w.absent)
+func (m *many[V]) takeWon(ctx context.Context, key string, a answer) {
+	v, how, err := unpack[V](a)
+	m.answer(ctx, key, v, how, err, a.absent)
 }
 
 func (m *many[V]) answer(ctx context.Context, key string, v V, how Outcome, err error, absent bool) {

@@ -34,9 +34,9 @@ func (m *many[V]) load(ctx context.Context, all []*wanted[V]) (rest []string) {
 		case got.err != nil:
 			m.fail(ctx, key, "", unanswered(ctx, key, got.err))
 		case m.counts != nil && got.unstored != nil:
-			rest = m.unstored(ctx, key, got.won, rest)
-		case got.answers(m.asked, got.joined):
-			m.takeWon(ctx, key, got.won)
+			rest = m.unstored(ctx, key, got.answer, rest)
+		case got.answers(m.asked):
+			m.takeWon(ctx, key, got.answer)
 		default:
 			rest = append(rest, key)
 		}
@@ -45,12 +45,12 @@ func (m *many[V]) load(ctx context.Context, all []*wanted[V]) (rest []string) {
 }
 
 // unstored adds the key to the rest if its load was rejected for the first time: its tags are known by now.
-func (m *many[V]) unstored(ctx context.Context, key string, w won, rest []string) []string {
-	if errors.Is(w.unstored, errRejected) && !m.again[key] {
+func (m *many[V]) unstored(ctx context.Context, key string, a answer, rest []string) []string {
+	if errors.Is(a.unstored, errRejected) && !m.again[key] {
 		m.again[key] = true
 		return append(rest, key)
 	}
-	m.fail(ctx, key, w.outcome, w.unstored)
+	m.fail(ctx, key, a.outcome, a.unstored)
 	return rest
 }
 

@@ -72,7 +72,7 @@ func (c *Cache[K, V]) open(k *kind) {
 	}
 	if c.cfg.Batch > 0 {
 		c.gathering = &gathering{guard: c.guard, policy: &c.policy, most: c.cfg.Batch, one: c.loadMember}
-		c.gathering.load = c.loadMany(func(m gather.Member) K { return m.ID.(K) }) //nolint:forcetypeassert // the loader put it there
+		c.gathering.load = c.loadMany(func(m gather.Member) K { return m.ID.(K) }) //nolint:forcetypeassert // complete put it there
 	}
 }
 
@@ -100,7 +100,10 @@ func (c *Cache[K, V]) ask(ctx context.Context, k K) (V, Outcome, error) {
 
 // complete adds to the spec how to load the thing.
 func (c *Cache[K, V]) complete(spec *loadSpec[V], k K) {
-	spec.loader, spec.tagger, spec.gathering = c.loader(k), c.tagger(k), c.gathering
+	spec.loader, spec.tagger = c.loader(k), c.tagger(k)
+	if c.gathering != nil {
+		spec.gathering, spec.id = c.gathering, k
+	}
 }
 
 // specOf is the spec of a load of the thing.
@@ -112,15 +115,8 @@ func (c *Cache[K, V]) specOf(k K) (spec loadSpec[V]) {
 
 // loader returns the loader of a key. It reports absence as ErrNotFound itself.
 func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
-	return func(ctx context.Context) (v V, err error) {
-		if b := loadingOf(ctx).batchOf(c.gathering); b != nil {
-			loaded, err := b.obtain(ctx, gather.Member{Key: c.Key(k), ID: k})
-			if err == nil {
-				v = *valueOf[V](loaded)
-			}
-			return v, err
-		}
-		v, err = c.cfg.Load(ctx, k)
+	return func(ctx context.Context) (V, error) {
+		v, err := c.cfg.Load(ctx, k)
 		return v, c.absent(err)
 	}
 }
@@ -168,8 +164,8 @@ func (c *Cache[K, V]) rowsOf(loaded map[K]V) func(k K, key string) (V, bool) {
 
 // loadMember loads one of them on its own.
 func (c *Cache[K, V]) loadMember(ctx context.Context, m gather.Member) (any, error) {
-	v, err := c.cfg.Load(ctx, m.ID.(K)) //nolint:forcetypeassert // the loader put it there
-	return &v, c.absent(err)
+	v, err := c.loader(m.ID.(K))(ctx) //nolint:forcetypeassert // complete put it there
+	return &v, err
 }
 
 func (c *Cache[K, V]) hasTags() bool { return c.cfg.Tags != nil || c.cfg.AbsentTags != nil }

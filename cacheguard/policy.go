@@ -18,6 +18,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/lately"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/run/slots"
 )
@@ -73,9 +74,8 @@ type kinds struct {
 	named map[string]*kind
 }
 
-// register returns the kind of the name, and makes it if it is new. The field is the one of CacheConfig in which k
-// contradicts an existing kind.
-func (ks *kinds) register(k *kind) (registered *kind, isNew bool, field, problem string) {
+// register returns the kind of the name, and makes it if it is new, unless k contradicts an existing kind.
+func (ks *kinds) register(k *kind, p *config.Problems) (registered *kind, isNew bool) {
 	ks.mu.Lock()
 	defer ks.mu.Unlock()
 	old, found := ks.named[k.name]
@@ -85,15 +85,15 @@ func (ks *kinds) register(k *kind) (registered *kind, isNew bool, field, problem
 			ks.named = make(map[string]*kind)
 		}
 		ks.named[k.name] = k
-		return k, true, "", ""
+		return k, true
 	case old.of != k.of:
-		return nil, false, "Name", "the Guard has a " + old.of.String() + " of this name"
+		p.Add("Name", "%q: the Guard has a %v of this name", k.name, old.of)
 	case old.maxLoads != k.maxLoads:
-		return nil, false, "MaxLoads", "the Guard has a Cache of this name with another limit"
+		p.Add("MaxLoads", "%q: the Guard has a Cache of this name with another limit", k.name)
 	case old.version != k.version:
-		return nil, false, "Version", "the Guard has a Cache of this name with another Version"
+		p.Add("Version", "%q: the Guard has a Cache of this name with another Version", k.name)
 	}
-	return old, false, "", ""
+	return old, false
 }
 
 // byName returns the kind; nil: there is none.

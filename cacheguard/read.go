@@ -180,18 +180,14 @@ func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) 
 // readFailed is called when the value at the key could not be read. If it took too long, because the value is larger than any entry, the
 // next read would, too: so it is removed, in the background, one at a time.
 func (g *Guard) readFailed(valueKey string, err error) {
-	if !errors.Is(err, send.ErrTimeout) || errors.Is(err, errLate) || g.cfg.MaxValueBytes == off || !g.dropping.CompareAndSwap(false, true) {
+	if !errors.Is(err, send.ErrTimeout) || errors.Is(err, errLate) || g.cfg.MaxValueBytes == off {
 		return
 	}
-	begun := g.life.Try(func() { // stop: RedisTimeout
-		defer g.dropping.Store(false)
+	g.life.TryAtMost(1, &g.dropping, func() { // stop: RedisTimeout
 		_ = lifecycle.Within(context.Background(), g.life, g.cfg.RedisTimeout, func(ctx context.Context) error {
 			return script.RunAll(ctx, g.rdb, []*script.Call{g.keys.DropLarge(valueKey, g.cfg.packing().Largest())})[0].Err()
 		}) // the next read that fails tries again
 	})
-	if !begun {
-		g.dropping.Store(false)
-	}
 }
 
 // freshness tells a fresh entry from a stale one, and from one that XFetch draws for an early refresh. An entry that

@@ -13,6 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/run/errs"
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 // scope says within what a call is made, according to its context.
@@ -65,7 +66,8 @@ type loading struct {
 	parent  *loading     // the load whose loader made this one necessary
 	ttl     atomic.Int64 // set by SetTTL; unset: the Guard's
 	again   atomic.Bool  // what it returns was read, and not made
-	batch   *batch       // that the load is part of; nil: of none
+	task    func(End)    // ends the task; nil: none has begun
+	shown   *observe.Load
 
 	mu   sync.Mutex
 	tags []string // set by SetTags

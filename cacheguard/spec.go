@@ -43,6 +43,7 @@ type load struct {
 	scope     scope
 	batch     *batch     // that loads the key; nil: the load is on its own
 	gathering *gathering // whose batches it may join; nil: it shares its call with no other key
+	id        any        // of the thing, for the gathering
 	unlimited bool       // it does not count for MaxLoads
 	spare     bool       // it takes slots that no other load waits for, and does not run if its value cannot be stored
 	free      bool       // its flight belongs to nobody, although callers wait for it
@@ -76,7 +77,7 @@ func (s loadSpec[V]) loadOf(g *Guard, key string, of scope, old *V) *load {
 // in makes the load a part of the batch; nil: it is on its own.
 func (j *load) in(b *batch) *load {
 	if j.batch = b; b != nil {
-		j.run = func(ctx context.Context) (any, error) { return b.obtain(ctx, gather.Member{Key: j.key}) }
+		j.run = func(ctx context.Context) (any, error) { return b.obtain(ctx, gather.Member{Key: j.key, ID: j.id}) }
 	}
 	return j
 }

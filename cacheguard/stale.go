@@ -86,8 +86,8 @@ func (q *query[V]) awaitFresh(ctx context.Context, j *load, old *readResult[V], 
 		a, err = g.awaitTicket(outsideLoads(within), t, j.key, q.asked)
 	}
 	switch {
-	case err == nil && a.answers(q.asked, t.Joined) && (a.err == nil || a.absent || errors.Is(a.err, ErrClosed)):
-		return unpack[V](a, t.Joined)
+	case err == nil && a.answers(q.asked) && (a.err == nil || a.absent || errors.Is(a.err, ErrClosed)):
+		return unpack[V](a)
 	case ctx.Err() != nil, err != nil && within.Err() == nil:
 		return v, "", unanswered(ctx, j.key, err)
 	}
@@ -103,10 +103,5 @@ func (r *rebuild) report(ctx context.Context, a answer) {
 }
 
 func (r *rebuild) stay(ctx context.Context, d time.Duration) {
-	over, stop := r.guard.cfg.clock.After(d/2 + mathrand.N(d/2+1))
-	defer stop()
-	select {
-	case <-over:
-	case <-ctx.Done():
-	}
+	r.guard.cfg.clock.Sleep(ctx, d/2+mathrand.N(d/2+1))
 }

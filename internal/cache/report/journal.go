@@ -56,21 +56,14 @@ type Journal struct {
 	without atomic.Int64 // loads without the cache, ever
 	hedged  atomic.Int64 // loads beside Redis, ever
 
-	refusal atomic.Pointer[refusal]   // the last one
-	deafAs  atomic.Pointer[string]    // why messages do not arrive; nil: not known
-	until   atomic.Pointer[time.Time] // the end of the last bypass; zero or nil: this instance's, until it is turned on again
+	mu      sync.Mutex
+	last    observe.Troubles // what is known of the last of each, beside how long it lasts
+	refused string           // the operation that Redis last answered with an error
 }
 
-// refusal is an error that Redis answered with.
-type refusal struct {
-	at   time.Time
-	op   string
-	text string // the operation, and what Redis said
-}
-
-// ofWrite reports whether the operation ends what is cached.
-func (r *refusal) ofWrite() bool {
-	switch r.op {
+// ends reports whether an operation ends what is cached.
+func ends(op string) bool {
+	switch op {
 	case "invalidate", "update", "put", "intend":
 		return true
 	}
@@ -142,7 +135,7 @@ func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
 		return false
 	}
 	if answer, answered := script.Answer(err); answered {
-		j.refusal.Store(&refusal{time.Now(), op, op + ": " + answer})
+		j.learn(func() { j.refused, j.last.Refused, j.last.RefusedAs = op, time.Now(), op+": "+answer })
 	}
 	switch {
 	case j.outage.on(): // which is logged
@@ -196,14 +189,15 @@ func (j *Journal) Lasts() bool { return j.outage.on() || j.late.on() || j.pendin
 
 // Behind says why an old value may still be cached although its writer has invalidated it; empty: there is no reason.
 func (j *Journal) Behind() string {
-	refusal := j.refusal.Load()
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	switch {
 	case j.pending.lately():
 		return "invalidations were pending"
 	case j.outage.lately():
 		return "redis was unavailable"
-	case refusal != nil && time.Since(refusal.at) < logEvery && refusal.ofWrite():
-		return "redis refused " + refusal.text
+	case ends(j.refused) && time.Since(j.last.Refused) < logEvery:
+		return "redis refused " + j.last.RefusedAs
 	case j.cfg.Tier && j.deaf.lately():
 		return "messages did not arrive"
 	}
@@ -214,12 +208,11 @@ func (j *Journal) Behind() string {
 func (j *Journal) Subscribed(live bool, why error) {
 	switch {
 	case live:
-		j.deafAs.Store(nil)
+		j.learn(func() { j.last.DeafAs = "" })
 		j.deaf.end()
 		j.deaf.rename("subscription lost, waiting calls poll", "subscription back")
 	case why != nil:
-		as := why.Error()
-		j.deafAs.Store(&as)
+		j.learn(func() { j.last.DeafAs = why.Error() })
 		j.deaf.begin("error", why)
 	default:
 		j.deaf.begin()
@@ -228,7 +221,7 @@ func (j *Journal) Subscribed(live bool, why error) {
 
 // Bypass notes whether the cache is bypassed, and until when; zero: until it is turned on again.
 func (j *Journal) Bypass(on bool, until time.Time) {
-	j.until.Store(&until)
+	j.learn(func() { j.last.BypassedUntil = until })
 	switch {
 	case !on:
 		j.bypass.end()
@@ -241,21 +234,20 @@ func (j *Journal) Bypass(on bool, until time.Time) {
 
 // Troubles are for package admin.
 func (j *Journal) Troubles() observe.Troubles {
-	t := observe.Troubles{
-		Outage: j.outage.lasting(), Pending: j.pending.lasting(), Deaf: j.deaf.lasting(), Saturated: j.MaxLoads.lasting(),
-		FleetSaturated: j.FleetLoads.lasting(),
-		Bypassed:       j.bypass.lasting(), Slow: j.late.lasting(), Mute: j.mute.lasting(),
-	}
-	if r := j.refusal.Load(); r != nil {
-		t.Refused, t.RefusedAs = r.at, r.text
-	}
-	if as := j.deafAs.Load(); as != nil {
-		t.DeafAs = *as
-	}
-	if until := j.until.Load(); until != nil {
-		t.BypassedUntil = *until
-	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	t := j.last
+	t.Outage, t.Slow, t.Pending, t.Mute = j.outage.lasting(), j.late.lasting(), j.pending.lasting(), j.mute.lasting()
+	t.Deaf, t.Bypassed = j.deaf.lasting(), j.bypass.lasting()
+	t.Saturated, t.FleetSaturated = j.MaxLoads.lasting(), j.FleetLoads.lasting()
 	return t
+}
+
+// learn notes more of what is known of the last troubles.
+func (j *Journal) learn(note func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	note()
 }
 
 // Close ends what is to be logged later.

@@ -36,8 +36,7 @@ type Known struct {
 	full atomic.Bool                         // there are too many kinds to say which are unknown
 
 	mu      sync.Mutex
-	unknown map[string]uint64
-	last    map[string]time.Time // when that was, of the same
+	unknown map[string]observe.Mistyped // by their kinds
 }
 
 // Written notes the names of a value that a write stored. That is no load: who only writes has none, and does not judge what others load.
@@ -63,13 +62,11 @@ func (k *Known) Had(names ...string) {
 		kind := strings.Clone(KindOf(name))
 		all[kind] = struct{}{}
 		delete(k.unknown, kind)
-		delete(k.last, kind)
 	}
 	if len(all) >= mostKinds {
 		k.full.Store(true)
 		clear(all)
 		clear(k.unknown)
-		clear(k.last)
 	}
 	k.had.Store(&all)
 }
@@ -100,13 +97,12 @@ func (k *Known) count(kind string) {
 		return // since
 	}
 	if k.unknown == nil {
-		k.unknown, k.last = make(map[string]uint64), make(map[string]time.Time)
+		k.unknown = make(map[string]observe.Mistyped)
 	}
 	if _, counted := k.unknown[kind]; !counted && len(k.unknown) >= mostUnknown {
 		kind = otherKinds
 	}
-	k.unknown[kind]++
-	k.last[kind] = time.Now()
+	k.unknown[kind] = observe.Mistyped{Times: k.unknown[kind].Times + 1, Last: time.Now()}
 }
 
 // Kinds are what loads have had, in byte order; nil: they are not known.
@@ -118,24 +114,17 @@ func (k *Known) Kinds() []string {
 	return append([]string{}, slices.Sorted(maps.Keys(*had))...)
 }
 
-// Unknown says how often each kind was invalidated that no load has had.
-func (k *Known) Unknown() map[string]uint64 {
+// Unknown says how often each kind was invalidated that no load has had, and when last.
+func (k *Known) Unknown() map[string]observe.Mistyped {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return maps.Clone(k.unknown)
 }
 
-// Last says when each of them was invalidated last.
-func (k *Known) Last() map[string]time.Time {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return maps.Clone(k.last)
-}
-
 // Count is how often names were invalidated that no load has had.
 func (k *Known) Count() (n uint64) {
 	for _, of := range k.Unknown() {
-		n += of
+		n += of.Times
 	}
 	return n
 }

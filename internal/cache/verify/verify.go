@@ -48,7 +48,7 @@ func (v *Verifier) run(ctx context.Context, c Comparison, found *Found) *atomic.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(v.Life.Ending, cancel)()
-	if !v.pause() {
+	if !v.Clock.Sleep(v.Life.Ending, v.Delay) {
 		return nil
 	}
 	value, done, err := c.Source(ctx)
@@ -59,7 +59,7 @@ func (v *Verifier) run(ctx context.Context, c Comparison, found *Found) *atomic.
 		return &found.Failed
 	case value != nil && c.IsServed(value):
 		return &found.Matched
-	case !v.pause():
+	case !v.Clock.Sleep(v.Life.Ending, v.Delay):
 		return nil
 	}
 	switch still, err := c.IsStillServed(ctx); {
@@ -69,16 +69,4 @@ func (v *Verifier) run(ctx context.Context, c Comparison, found *Found) *atomic.
 		return &found.Stale
 	}
 	return &found.Superseded
-}
-
-// pause waits for Delay, and reports whether the cache is still open.
-func (v *Verifier) pause() bool {
-	over, stop := v.Clock.After(v.Delay)
-	defer stop()
-	select {
-	case <-over:
-		return true
-	case <-v.Life.Ending.Done():
-		return false
-	}
 }

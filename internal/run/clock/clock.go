@@ -4,7 +4,10 @@
 // pauses are about the machine, and follow its clock in tests too.
 package clock
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Clock tells the time. The zero value is the machine's clock.
 type Clock struct{ manual *Manual }
@@ -43,6 +46,18 @@ func (c Clock) Since(t time.Time) time.Duration {
 		return time.Since(t)
 	}
 	return c.manual.Now().Sub(t)
+}
+
+// Sleep waits for d, and reports whether it did: it does not when ctx ends before.
+func (c Clock) Sleep(ctx context.Context, d time.Duration) bool {
+	over, stop := c.After(d)
+	defer stop()
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // After returns a channel that receives when d is over. The caller calls stop when it does not wait any more.

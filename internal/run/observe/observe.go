@@ -28,11 +28,16 @@ type Guard struct {
 	Redis func(ctx context.Context, args ...any) (any, error)
 }
 
-// Known says which kinds of tags or keys loads have had, nil: that is not known, how often others were invalidated, and when last.
+// Known says which kinds of tags or keys loads have had, nil: that is not known, and which others were invalidated.
 type Known interface {
 	Kinds() []string
-	Unknown() map[string]uint64
-	Last() map[string]time.Time
+	Unknown() map[string]Mistyped
+}
+
+// Mistyped is how often a kind was invalidated that no load has had, and when last.
+type Mistyped struct {
+	Times uint64
+	Last  time.Time
 }
 
 // Troubles are for how long each has lasted, 0: there is none; and the last error that Redis answered with.
