@@ -13,6 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Redis is what an inbox needs of a client, which can also subscribe (package goredis).
@@ -20,12 +21,10 @@ type Redis = script.Processor
 
 // hub is a process's one subscription on a Redis client, which all its inboxes share.
 type hub struct {
-	rdb     Redis
-	suffix  string // of the channels of its inboxes
-	start   sync.Once
-	stop    context.CancelFunc
-	running sync.WaitGroup
-	ctx     context.Context //nolint:containedctx // the life of the goroutines, ended by stop
+	rdb    Redis
+	suffix string // of the channels of its inboxes
+	start  sync.Once
+	life   *lifecycle.Life // joins its goroutines
 
 	live        atomic.Bool  // every node's subscription is confirmed
 	lastWaiting atomic.Int64 // when messages were last relied on, by clock.Mono
@@ -48,6 +47,7 @@ type hub struct {
 func newHub(rdb Redis) *hub {
 	in := &hub{
 		rdb:       rdb,
+		life:      lifecycle.New(),
 		suffix:    keys.Inboxes + rand.Text(),
 		waiters:   make(map[string]*Waiter),
 		notices:   make(map[string]map[*func(string)]struct{}),
@@ -57,41 +57,27 @@ func newHub(rdb Redis) *hub {
 		echoes:    make(map[string]*Echoes),
 	}
 	in.lastWaiting.Store(-int64(busyFor))
-	in.ctx, in.stop = context.WithCancel(context.Background())
 	return in
 }
 
 // begin begins to subscribe, in the background, if that has not been done yet.
 func (in *hub) begin() {
-	in.start.Do(func() { in.running.Go(in.run) }) // owner: the hub; stop: in.stop; joined by close
+	in.start.Do(func() { in.life.Try(in.run) }) // stop: close, which joins it
 }
 
-func (in *hub) close() {
-	in.start.Do(func() {}) // never started: now it never will be
-	in.mu.Lock()
-	in.stop() // Echo.use starts nothing from now on
-	in.mu.Unlock()
-	in.running.Wait()
-}
+func (in *hub) close() { in.life.Close(context.Canceled, nil) }
 
 // run keeps one link per node: one for a client or a cluster, one for each shard of a ring, whose shards may change.
 func (in *hub) run() {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
+	for in.syncLinks(); lifecycle.Sleep(in.life.Ending, time.Second); {
 		in.syncLinks()
-		select {
-		case <-in.ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
 }
 
 // syncLinks starts and stops links. Listeners learn of a new link before it may be confirmed: else it would seem to have been
 // there all the time, and nobody would ask again.
 func (in *hub) syncLinks() {
-	current := goredis.Shards(in.ctx, in.rdb)
+	current := goredis.Shards(in.life.Ending, in.rdb)
 	var started []*link
 	in.mu.Lock()
 	for node, l := range in.links {
@@ -111,8 +97,8 @@ func (in *hub) syncLinks() {
 	in.mu.Unlock()
 	in.tell(nil)
 	for _, l := range started {
-		in.running.Go(l.receive) // owner: the hub; stop: l.stop or in.stop; joined by close
-		in.running.Go(l.watch)   // as above
+		in.life.Go(l.receive) // stop: l.stop, or close, which joins it
+		in.life.Go(l.watch)   // as above
 	}
 }
 
