@@ -3,8 +3,6 @@ package wake
 import (
 	"context"
 	"crypto/rand"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,7 +29,6 @@ type hub struct {
 
 	mu        sync.Mutex
 	waiters   map[string]*Waiter // by key; the last that came, which knows those before it
-	notices   map[string]map[*func(body string)]struct{}
 	inboxes   map[string]int         // how many are open, by channel
 	listeners map[string][]*Listener // by channel; the slices do not change
 	version   int                    // of the set of channels; grows
@@ -50,7 +47,6 @@ func newHub(rdb Redis) *hub {
 		life:      lifecycle.New(),
 		suffix:    keys.Inboxes + rand.Text(),
 		waiters:   make(map[string]*Waiter),
-		notices:   make(map[string]map[*func(string)]struct{}),
 		inboxes:   make(map[string]int),
 		listeners: make(map[string][]*Listener),
 		links:     make(map[Redis]*link),
@@ -159,18 +155,21 @@ func (in *hub) dispatch(channel, payload string) {
 		return
 	}
 	for _, notice := range in.offer(key, body) {
-		(*notice)(body)
+		notice(body)
 	}
 }
 
 // offer gives a message to the waiters of its key, and returns the functions that are to be called with it.
-func (in *hub) offer(key, body string) []*func(string) {
+func (in *hub) offer(key, body string) (notices []func(body string)) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for w := in.waiters[key]; w != nil; w = w.next {
 		w.offer(Message{Body: body})
+		if w.notice != nil {
+			notices = append(notices, w.notice)
+		}
 	}
-	return slices.Collect(maps.Keys(in.notices[key]))
+	return notices
 }
 
 // anyInbox is a channel that is subscribed.
