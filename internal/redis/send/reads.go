@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/slab"
 	"github.com/cacheguard/go/internal/run/latch"
 )
@@ -231,7 +230,6 @@ type reads struct {
 	asked    time.Time   // the first of them; zero: they are never late
 	answered latch.Latch // done when the reads are answered
 	end      error       // ErrClosed: that is the answer
-	pauses   bool
 	more     slab.Slab[Read]
 	room     struct { // of the only read, mostly
 		first  Read
@@ -244,7 +242,6 @@ type reads struct {
 }
 
 func (g *reads) late()                 {}
-func (g *reads) paused() bool          { return g.pauses }
 func (g *reads) longer() time.Duration { return 0 }
 
 func (g *reads) under(ends context.Context) context.Context {
@@ -252,29 +249,19 @@ func (g *reads) under(ends context.Context) context.Context {
 	return &g.carried
 }
 
-func (g *reads) carry(ctx context.Context) error {
+func (g *reads) carry(ctx context.Context) outcome {
 	g.replies = g.fetch(ctx)
-	outcome := g.replies.of(0).err
+	o := outcome{err: g.replies.of(0).err}
 	for i := range g.len() {
-		err := g.replies.of(i).err
-		g.lane.link.breakers.Failed(err)
-		g.pauses = g.pauses || paused(err)
-		if !breaker.Unavailable(err) {
-			outcome = nil // any answer says that Redis can serve
-		}
+		a := g.replies.of(i)
+		o.note(g.lane.link, a.err)
+		o.bytes += len(a.raw)
 	}
-	return outcome
+	return o
 }
 
 // len is how many keys the parcel reads.
 func (g *reads) len() int { return len(g.all) + len(g.beside.keys) }
-
-func (g *reads) read() (n int) {
-	for i := range g.len() {
-		n += len(g.replies.of(i).raw)
-	}
-	return n
-}
 
 func (g *reads) overdue(before time.Time) (oldest time.Time) {
 	switch {

@@ -28,7 +28,7 @@ type hub struct {
 	lastWaiting atomic.Int64 // when messages were last relied on, by clock.Mono
 
 	mu        sync.Mutex
-	waiters   map[string]*Waiter // by key; the last that came, which knows those before it
+	waiters   map[string]*Waiter     // by key; the last that came, which knows those before it
 	inboxes   map[string]int         // how many are open, by channel
 	listeners map[string][]*Listener // by channel; the slices do not change
 	version   int                    // of the set of channels; grows
