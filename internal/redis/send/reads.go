@@ -46,8 +46,7 @@ func (l *Link) Get(ctx context.Context, key string, beside ...string) (*Read, er
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	lane := l.reads[l.breakers.Part(key)]
-	read, err := lane.join(ctx, key, beside)
+	read, err := l.Ask(ctx, key, beside...)
 	if err == nil {
 		err = read.Wait(ctx)
 	}
@@ -59,17 +58,13 @@ func (l *Link) Get(ctx context.Context, key string, beside ...string) (*Read, er
 
 // Ask is the first half of Get: it begins to read, and does not wait. Each call is followed by at most one Wait.
 func (l *Link) Ask(ctx context.Context, key string, beside ...string) (*Read, error) {
-	return l.reads[l.breakers.Part(key)].join(ctx, key, beside)
+	lane := l.reads[l.breakers.Part(key)]
+	lane.mu.Lock()
+	defer lane.leave() // the parcel is not taken before the mutex is free
+	return lane.joinLocked(ctx, key, beside, nil)
 }
 
-// join returns the queued read of the key, a new one if there is none.
-func (l *lane) join(ctx context.Context, key string, beside []string) (*Read, error) {
-	l.mu.Lock()
-	defer l.leave() // the parcel is not taken before the mutex is free
-	return l.joinLocked(ctx, key, beside, nil)
-}
-
-// joinLocked is join with the mutex held. It makes a new Read in the room.
+// joinLocked returns the queued read of the key, a new one, made in the room, if there is none.
 func (l *lane) joinLocked(ctx context.Context, key string, beside []string, room *slab.Slab[Read]) (*Read, error) {
 	if l.closed {
 		return nil, ErrClosed
