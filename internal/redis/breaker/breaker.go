@@ -11,6 +11,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/clock"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -53,7 +54,7 @@ type Breaker struct {
 
 	last atomic.Pointer[openError] // what it failed with
 
-	// Until then operations are counted, in nanoseconds since base. It lies a window after the last failure: as long as
+	// Until then operations are counted, by clock.Mono. It lies a window after the last failure: as long as
 	// all is well nothing is counted, which costs nothing.
 	countUntil atomic.Int64
 
@@ -63,14 +64,12 @@ type Breaker struct {
 	opened  chan struct{} // closed while the breaker is not
 }
 
-// base makes monotonic time fit into an integer.
-var base = time.Now()
-
 func newBreaker(life *lifecycle.Life, probe func() error, onChange func(open bool), onFailure func()) *Breaker {
 	b := &Breaker{
 		onChange: onChange, onFailure: onFailure, probe: probe, life: life, opened: make(chan struct{}),
 		pause: shortestPause + rand.N(longestPause-shortestPause), latency: latency{born: time.Now()},
 	}
+	b.figures.Store(new(figures)) // nothing is known before the first turn
 	b.cb = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:      window,
 		BucketPeriod:  window / 10,
@@ -104,15 +103,8 @@ func (b *Breaker) set(open bool) {
 
 // probeUntilClosed finds out when Redis serves again, so that no caller has to wait for that.
 func (b *Breaker) probeUntilClosed() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for b.goOnProbing() {
-		timer.Reset(b.pause + time.Millisecond) // the breaker must have waited for longer than its own
-		select {
-		case <-timer.C:
-		case <-b.life.Ending.Done():
-			return
-		}
+	pause := b.pause + time.Millisecond // the breaker must have waited for longer than its own
+	for b.goOnProbing() && b.life.Sleep(context.Background(), pause) {
 		if report, err := b.cb.Allow(); err == nil {
 			err := b.probe()
 			b.failed(err)
@@ -149,7 +141,7 @@ func (b *Breaker) Allow() (Permit, error) {
 	if err != nil {
 		return Permit{breaker: b}, b.Refusal()
 	}
-	if until < int64(time.Since(base)) && b.cb.State() == gobreaker.StateClosed {
+	if until < int64(clock.Mono()) && b.cb.State() == gobreaker.StateClosed {
 		b.countUntil.CompareAndSwap(until, 0)
 	}
 	return Permit{breaker: b, report: report}, nil
@@ -178,7 +170,7 @@ func (b *Breaker) failed(err error) bool {
 func (p Permit) Done(err error) {
 	b := p.breaker
 	if b.failed(err) {
-		b.countUntil.Store(int64(time.Since(base) + window))
+		b.countUntil.Store(int64(clock.Mono() + window))
 		b.onFailure()
 	}
 	if p.report == nil && b.countUntil.Load() != 0 && !b.IsOpen() {

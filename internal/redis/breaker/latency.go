@@ -40,16 +40,6 @@ type figures struct {
 	enough time.Duration // longer than that is late, as it has been too long for a while; 0: it has not
 }
 
-// none are the figures before the first turn.
-var none figures
-
-func (l *latency) now() *figures {
-	if f := l.figures.Load(); f != nil {
-		return f
-	}
-	return &none
-}
-
 // note notes a reply, and reports whether that made the part slow, or no more.
 func (l *latency) note(took time.Duration) (changed bool) {
 	now := int64(time.Since(l.born) / turn)
@@ -75,23 +65,15 @@ func (l *latency) next(now int64) (changed bool) {
 	for s := was/slice + 1; s <= now/slice && s <= was/slice+hands; s++ {
 		l.minute[s%hands].clear() // loses the reply that began it
 	}
-	var sum [buckets]uint64
+	var sum, last [buckets]uint64
+	f := &figures{recent: l.figures.Load().recent}
 	for i := range l.minute {
-		l.minute[i].addTo(&sum)
-	}
-	f := &figures{recent: l.now().recent}
-	for _, n := range sum {
-		f.count += n
+		f.count += l.minute[i].addTo(&sum)
 	}
 	f.p99, f.p995 = quantile(&sum, f.count, 0.99), quantile(&sum, f.count, 0.995)
 	f.p999, f.longest = quantile(&sum, f.count, 0.999), quantile(&sum, f.count, 0.9995)
-	var last [buckets]uint64
-	l.latest.addTo(&last)
+	n := l.latest.addTo(&last)
 	l.latest.clear()
-	n := uint64(0)
-	for _, of := range last {
-		n += of
-	}
 	if n > 0 {
 		f.recent = quantile(&last, n, 0.5)
 	}
@@ -130,10 +112,14 @@ func (h *histogram) clear() {
 	}
 }
 
-func (h *histogram) addTo(sum *[buckets]uint64) {
+// addTo adds the replies to the sum, and returns how many there are.
+func (h *histogram) addTo(sum *[buckets]uint64) (n uint64) {
 	for i := range h {
-		sum[i] += uint64(h[i].Load())
+		of := uint64(h[i].Load())
+		sum[i] += of
+		n += of
 	}
+	return n
 }
 
 func bucketOf(d time.Duration) int {

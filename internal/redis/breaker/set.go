@@ -79,9 +79,7 @@ func (s *Set) probe(part int) error {
 	err := lifecycle.Within(s.life.Ending, s.life, s.timeout, func(ctx context.Context) error {
 		return script.Send(ctx, s.rdb, "get", key).Err()
 	})
-	if Unavailable(err) {
-		s.askWhoServes()
-	}
+	s.Failed(err)
 	return err
 }
 

@@ -103,7 +103,7 @@ func (b *Breaker) IsSlow() bool { return b.mood.slow.Load() }
 // LateAfter is how long a request is kept waiting before it is late, at most half of the time-out: four times the p99 of the
 // last minute, and as long as all but one in 200 took; and no longer than what makes a part slow, once that has begun.
 func (b *Breaker) LateAfter(timeout time.Duration) time.Duration {
-	f, late := b.now(), timeout/2
+	f, late := b.figures.Load(), timeout/2
 	if f.count >= leastCount {
 		late = min(late, max(earliestLate, 4*f.p99, f.p995))
 	}
@@ -115,7 +115,7 @@ func (b *Breaker) LateAfter(timeout time.Duration) time.Duration {
 
 // Expected is how long a request that is late will take, as far as is known.
 func (b *Breaker) Expected(timeout time.Duration) time.Duration {
-	if recent := b.now().recent; recent > leastSlow {
+	if recent := b.figures.Load().recent; recent > leastSlow {
 		return recent
 	}
 	return timeout / 2
@@ -124,7 +124,7 @@ func (b *Breaker) Expected(timeout time.Duration) time.Duration {
 // Timeout is how long to wait for a reply, at most the longest: four times the p99.9 of the last minute, and as long as all
 // but one in 2,000 took.
 func (b *Breaker) Timeout(longest time.Duration) time.Duration {
-	f := b.now()
+	f := b.figures.Load()
 	if f.count < leastTail {
 		return longest
 	}
@@ -132,7 +132,7 @@ func (b *Breaker) Timeout(longest time.Duration) time.Duration {
 }
 
 // Recent is the median of the last replies; 0: nothing is known.
-func (b *Breaker) Recent() time.Duration { return b.now().recent }
+func (b *Breaker) Recent() time.Duration { return b.figures.Load().recent }
 
 // Took notes how long a reply took, or that there was none for that long.
 func (b *Breaker) Took(took time.Duration) {
@@ -148,15 +148,7 @@ func (b *Breaker) Took(took time.Duration) {
 
 // probeWhileSlow measures, because callers may not ask.
 func (b *Breaker) probeWhileSlow() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for b.IsSlow() {
-		timer.Reset(probeEvery)
-		select {
-		case <-timer.C:
-		case <-b.life.Ending.Done():
-			return
-		}
+	for b.IsSlow() && b.life.Sleep(context.Background(), probeEvery) {
 		if b.IsOpen() {
 			continue // it is probed already
 		}

@@ -92,11 +92,8 @@ func (k *Keeper) Keep(r *Renewal) {
 	k.schedule(r, first)
 }
 
-// Drop ends the renewals.
-func (k *Keeper) Drop(r *Renewal) { k.remove(r) }
-
-// remove reports whether the renewal was still held.
-func (k *Keeper) remove(r *Renewal) bool {
+// Drop ends the renewals, and reports whether the lease was still renewed.
+func (k *Keeper) Drop(r *Renewal) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, held := k.held[r]
@@ -190,7 +187,7 @@ func (k *Keeper) told(r *Renewal, reply send.Reply, err error) {
 	case kept > 0:
 		k.schedule(r, time.Now().Add(r.TTL/3))
 		r.Lease.Kept(reply.Sent, kept)
-	case k.remove(r):
+	case k.Drop(r):
 		r.Lease.Lost(kept)
 	}
 }

@@ -29,10 +29,7 @@ func (o oncePipeliner) Pipeline() redis.Pipeliner { return oncePipeline{o.rdb.Pi
 type oncePipeline struct{ redis.Pipeliner }
 
 func (p oncePipeline) Process(ctx context.Context, cmd redis.Cmder) error {
-	if c, ok := cmd.(*redis.Cmd); ok {
-		cmd = notAgain{c}
-	}
-	return p.Pipeliner.Process(ctx, cmd)
+	return once{p.Pipeliner}.Process(ctx, cmd)
 }
 
 // notAgain is a command that is not sent again.

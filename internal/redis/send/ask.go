@@ -29,12 +29,9 @@ func (l *lane) call(ctx context.Context, c Call) (Reply, error) {
 
 // newCall is a call that its caller will wait for, or that is told.
 func newCall(ctx context.Context, l *lane, c Call) *queuedCall {
-	q := &struct {
-		queuedCall
-		awaited
-	}{awaited: awaited{done: make(chan struct{})}}
-	q.init(ctx, l, c, &q.awaited)
-	return &q.queuedCall
+	q := &queuedCall{own: awaited{done: make(chan struct{})}}
+	q.init(ctx, l, c, &q.own)
+	return q
 }
 
 // newCallsTogether are calls that one caller will wait for, all of them, or that are told: a feed asks for thousands at once.
@@ -56,20 +53,18 @@ func (c *queuedCall) init(ctx context.Context, l *lane, call Call, by *awaited) 
 	}
 }
 
-// enqueue queues calls of the lane.
-func (l *lane) enqueue(all ...*queuedCall) error {
+// enqueue queues a call of the lane.
+func (l *lane) enqueue(c *queuedCall) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return ErrClosed
 	}
-	for _, c := range all {
-		l.arrived++
-		if c.Waiters != nil {
-			c.asked = l.asksLocked()
-		}
-		l.queue.(*callQueue).add(c)
+	l.arrived++
+	if c.Waiters != nil {
+		c.asked = l.asksLocked()
 	}
+	l.queue.(*callQueue).add(c)
 	l.dispatchLocked()
 	return nil
 }

@@ -77,6 +77,7 @@ type queuedCall struct {
 	reply Reply     // once it is answered
 	err   error
 	by    *awaited
+	own   awaited // by, unless others are waited for together with it
 }
 
 // awaited is what a caller waits for: calls that are not answered yet.

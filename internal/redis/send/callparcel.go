@@ -6,7 +6,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/script"
 )
@@ -16,7 +15,6 @@ type calls struct {
 	all     []*queuedCall
 	cmds    []*redis.Cmd
 	carried operation
-	pauses  bool
 	once    bool     // the client sends it once, where it would try again
 	room    struct { // of the only call, mostly
 		all  [1]*queuedCall
@@ -30,8 +28,6 @@ func newCalls() *calls {
 	return p
 }
 
-func (p *calls) read() int { return 0 }
-
 func (p *calls) longer() time.Duration { return forMore(len(p.all)) }
 
 func (p *calls) under(ends context.Context) context.Context {
@@ -39,7 +35,7 @@ func (p *calls) under(ends context.Context) context.Context {
 	return &p.carried
 }
 
-func (p *calls) carry(ctx context.Context) error {
+func (p *calls) carry(ctx context.Context) outcome {
 	lane := p.all[0].lane
 	l := lane.link
 	alone, piped := l.alone, l.piped
@@ -56,26 +52,20 @@ func (p *calls) carry(ctx context.Context) error {
 	default:
 		p.cmds = script.RunAll(ctx, piped, p.scripts())
 	}
-	outcome := context.Canceled // which the breaker does not count: all of it is sent again
+	o := outcome{err: context.Canceled} // which the breaker does not count: all of it is sent again
 	for _, cmd := range p.cmds {
 		err := cmd.Err()
-		l.breakers.Failed(err)
-		p.pauses = p.pauses || paused(err)
+		o.note(l, err)
 		lane.noWrites.note(err)
 		if moved(err) {
 			goredis.Reload(l.rdb)
 		}
-		switch {
-		case !breaker.Unavailable(err):
-			outcome = nil // any answer says that Redis can serve
-		case outcome != nil && !p.broken(err):
-			outcome = err
+		if o.err != nil && !p.broken(err) {
+			o.err = err
 		}
 	}
-	return outcome
+	return o
 }
-
-func (p *calls) paused() bool { return p.pauses }
 
 func (p *calls) scripts() []*script.Call {
 	all := make([]*script.Call, len(p.all))

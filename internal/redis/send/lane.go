@@ -32,14 +32,10 @@ type queue interface {
 type parcel interface {
 	// under is the context that it is carried with: it has the values of its first request's, and ends with another.
 	under(ends context.Context) context.Context
-	// carry sends it and waits for the replies, which it keeps to itself. It returns what they say of Redis.
-	carry(ctx context.Context) error
+	// carry sends it and waits for the replies, which it keeps to itself.
+	carry(ctx context.Context) outcome
 	// longer is how much longer than others it may take, as it has so many requests.
 	longer() time.Duration
-	// paused reports whether the client may have asked several times, with pauses, or for connections: what that took says nothing of Redis.
-	paused() bool
-	// read is how many bytes of values it brought.
-	read() int
 	// deliver hands the replies out.
 	deliver()
 	// fail answers all of its requests with the error. Unlike all else it may be called while carry runs.
@@ -49,6 +45,22 @@ type parcel interface {
 	// overdue tells those who asked by then that their answers are late, once. It returns when the oldest asked who will
 	// want to know later; zero: nobody will. It is called with the lane's mutex held.
 	overdue(before time.Time) (oldest time.Time)
+}
+
+// outcome is what the replies to a parcel say of Redis.
+type outcome struct {
+	err    error // nil: it can serve
+	pauses bool  // the client may have asked several times, with pauses, or for connections: what that took says nothing of Redis
+	bytes  int   // of values that were read
+}
+
+// note notes the error of a reply.
+func (o *outcome) note(l *Link, err error) {
+	l.breakers.Failed(err)
+	o.pauses = o.pauses || paused(err)
+	if !breaker.Unavailable(err) {
+		o.err = nil // any answer says that Redis can serve
+	}
 }
 
 // flight is a parcel in flight.
@@ -190,12 +202,12 @@ func (l *lane) returnCreditLocked(f *flight) {
 
 // complete lands the flight of a worker, and reports whether it was not given up, as else its worker was, too. The worker
 // gathers the next parcel if there is a credit, as its callers may be about to ask again and share one.
-func (l *lane) complete(f *flight, err error) (gathers, goesOn bool) {
-	if !l.land(f, err) {
+func (l *lane) complete(f *flight, o outcome) (gathers, goesOn bool) {
+	if !l.land(f, o) {
 		f.parcel.late()
 		return false, false
 	}
-	l.report(f, err)
+	l.report(f, o)
 	l.mu.Lock()
 	if gathers = !l.gathering && l.mayFlyLocked(); gathers {
 		l.gathering = true
@@ -208,7 +220,7 @@ func (l *lane) complete(f *flight, err error) (gathers, goesOn bool) {
 }
 
 // land reports false if the flight was given up.
-func (l *lane) land(f *flight, err error) bool {
+func (l *lane) land(f *flight, o outcome) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f.givenUp {
@@ -216,11 +228,11 @@ func (l *lane) land(f *flight, err error) bool {
 	}
 	now := time.Now()
 	f.took = now.Sub(f.sent)
-	if err == nil {
+	if o.err == nil {
 		l.trip.add(now, f.took)
 		l.landed = now
 	}
-	l.bytes += uint64(f.parcel.read())
+	l.bytes += uint64(o.bytes)
 	l.flying = slices.DeleteFunc(l.flying, func(other *flight) bool { return other == f })
 	l.returnCreditLocked(f)
 	return true
@@ -228,12 +240,12 @@ func (l *lane) land(f *flight, err error) bool {
 
 // report reports a parcel's outcome to the breaker. When that opens it, the queue is answered at once. The user's hook
 // may be called, so the caller holds no mutex, and no worker that others wait for is about to gather.
-func (l *lane) report(f *flight, err error) {
-	if !l.apart && (err == nil && !f.parcel.paused() || errors.Is(err, ErrTimeout)) {
+func (l *lane) report(f *flight, o outcome) {
+	if !l.apart && (o.err == nil && !o.pauses || errors.Is(o.err, ErrTimeout)) {
 		l.breaker.Took(f.took)
 	}
-	f.permit.Done(err)
-	if err != nil && l.breaker.IsOpen() {
+	f.permit.Done(o.err)
+	if o.err != nil && l.breaker.IsOpen() {
 		l.link.failQueued(l.breaker)
 	}
 }

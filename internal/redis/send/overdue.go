@@ -52,7 +52,7 @@ func (l *lane) overdue() {
 	for _, f := range lost {
 		f.worker.cancel()
 		f.parcel.fail(noAnswer(f.deadline.Sub(f.sent)))
-		l.report(f, ErrTimeout)
+		l.report(f, outcome{err: ErrTimeout})
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/slab"
 	"github.com/cacheguard/go/internal/run/latch"
 )
@@ -47,8 +46,7 @@ func (l *Link) Get(ctx context.Context, key string, beside ...string) (*Read, er
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	lane := l.reads[l.breakers.Part(key)]
-	read, err := lane.join(ctx, key, beside)
+	read, err := l.Ask(ctx, key, beside...)
 	if err == nil {
 		err = read.Wait(ctx)
 	}
@@ -60,17 +58,13 @@ func (l *Link) Get(ctx context.Context, key string, beside ...string) (*Read, er
 
 // Ask is the first half of Get: it begins to read, and does not wait. Each call is followed by at most one Wait.
 func (l *Link) Ask(ctx context.Context, key string, beside ...string) (*Read, error) {
-	return l.reads[l.breakers.Part(key)].join(ctx, key, beside)
+	lane := l.reads[l.breakers.Part(key)]
+	lane.mu.Lock()
+	defer lane.leave() // the parcel is not taken before the mutex is free
+	return lane.joinLocked(ctx, key, beside, nil)
 }
 
-// join returns the queued read of the key, a new one if there is none.
-func (l *lane) join(ctx context.Context, key string, beside []string) (*Read, error) {
-	l.mu.Lock()
-	defer l.leave() // the parcel is not taken before the mutex is free
-	return l.joinLocked(ctx, key, beside, nil)
-}
-
-// joinLocked is join with the mutex held. It makes a new Read in the room.
+// joinLocked returns the queued read of the key, a new one, made in the room, if there is none.
 func (l *lane) joinLocked(ctx context.Context, key string, beside []string, room *slab.Slab[Read]) (*Read, error) {
 	if l.closed {
 		return nil, ErrClosed
@@ -231,7 +225,6 @@ type reads struct {
 	asked    time.Time   // the first of them; zero: they are never late
 	answered latch.Latch // done when the reads are answered
 	end      error       // ErrClosed: that is the answer
-	pauses   bool
 	more     slab.Slab[Read]
 	room     struct { // of the only read, mostly
 		first  Read
@@ -244,7 +237,6 @@ type reads struct {
 }
 
 func (g *reads) late()                 {}
-func (g *reads) paused() bool          { return g.pauses }
 func (g *reads) longer() time.Duration { return 0 }
 
 func (g *reads) under(ends context.Context) context.Context {
@@ -252,29 +244,19 @@ func (g *reads) under(ends context.Context) context.Context {
 	return &g.carried
 }
 
-func (g *reads) carry(ctx context.Context) error {
+func (g *reads) carry(ctx context.Context) outcome {
 	g.replies = g.fetch(ctx)
-	outcome := g.replies.of(0).err
+	o := outcome{err: g.replies.of(0).err}
 	for i := range g.len() {
-		err := g.replies.of(i).err
-		g.lane.link.breakers.Failed(err)
-		g.pauses = g.pauses || paused(err)
-		if !breaker.Unavailable(err) {
-			outcome = nil // any answer says that Redis can serve
-		}
+		a := g.replies.of(i)
+		o.note(g.lane.link, a.err)
+		o.bytes += len(a.raw)
 	}
-	return outcome
+	return o
 }
 
 // len is how many keys the parcel reads.
 func (g *reads) len() int { return len(g.all) + len(g.beside.keys) }
-
-func (g *reads) read() (n int) {
-	for i := range g.len() {
-		n += len(g.replies.of(i).raw)
-	}
-	return n
-}
 
 func (g *reads) overdue(before time.Time) (oldest time.Time) {
 	switch {

@@ -113,8 +113,8 @@ func (e *Echo) look(now time.Duration) {
 	}
 	e.looked.Store(int64(now)) // after that, as others then do not look
 	e.mu.Unlock()
-	if !e.asking.Load() {
-		e.begin()
+	if e.asking.CompareAndSwap(false, true) {
+		e.of.in.life.Try(e.run) // stop: the end of the hub, the last asker's leave, or nobody needs it; joined by close
 	}
 }
 
@@ -132,16 +132,6 @@ func (e *Echoes) Missing(longer time.Duration) bool {
 // Question is the call that has a script publish an empty message to the inbox, at the node that has the key.
 func (in *Inbox) Question(key string) *script.Call {
 	return &script.Call{Script: echoScript, Keys: []string{key}, Args: []any{in.channel, Frame("", "")}}
-}
-
-// begin has run ask, if it does not.
-func (e *Echo) begin() {
-	in := e.of.in
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.ctx.Err() == nil && !e.asking.Swap(true) {
-		in.running.Go(e.run) // owner: the hub; stop: in.stop, the last asker's leave, or nobody needs it; joined by close
-	}
 }
 
 // run asks again and again while the echo is needed, and the subscription stands: else nothing would come back.
@@ -172,7 +162,7 @@ func (e *Echo) rest(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-e.of.in.ctx.Done():
+	case <-e.of.in.life.Ending.Done():
 		return false
 	case <-e.news:
 	case <-timer.C:

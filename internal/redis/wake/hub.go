@@ -3,8 +3,6 @@ package wake
 import (
 	"context"
 	"crypto/rand"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Redis is what an inbox needs of a client, which can also subscribe (package goredis).
@@ -20,19 +19,16 @@ type Redis = script.Processor
 
 // hub is a process's one subscription on a Redis client, which all its inboxes share.
 type hub struct {
-	rdb     Redis
-	suffix  string // of the channels of its inboxes
-	start   sync.Once
-	stop    context.CancelFunc
-	running sync.WaitGroup
-	ctx     context.Context //nolint:containedctx // the life of the goroutines, ended by stop
+	rdb    Redis
+	suffix string // of the channels of its inboxes
+	start  sync.Once
+	life   *lifecycle.Life // joins its goroutines
 
 	live        atomic.Bool  // every node's subscription is confirmed
 	lastWaiting atomic.Int64 // when messages were last relied on, by clock.Mono
 
 	mu        sync.Mutex
-	waiters   map[string]*Waiter // by key; the last that came, which knows those before it
-	notices   map[string]map[*func(body string)]struct{}
+	waiters   map[string]*Waiter     // by key; the last that came, which knows those before it
 	inboxes   map[string]int         // how many are open, by channel
 	listeners map[string][]*Listener // by channel; the slices do not change
 	version   int                    // of the set of channels; grows
@@ -48,50 +44,36 @@ type hub struct {
 func newHub(rdb Redis) *hub {
 	in := &hub{
 		rdb:       rdb,
+		life:      lifecycle.New(),
 		suffix:    keys.Inboxes + rand.Text(),
 		waiters:   make(map[string]*Waiter),
-		notices:   make(map[string]map[*func(string)]struct{}),
 		inboxes:   make(map[string]int),
 		listeners: make(map[string][]*Listener),
 		links:     make(map[Redis]*link),
 		echoes:    make(map[string]*Echoes),
 	}
 	in.lastWaiting.Store(-int64(busyFor))
-	in.ctx, in.stop = context.WithCancel(context.Background())
 	return in
 }
 
 // begin begins to subscribe, in the background, if that has not been done yet.
 func (in *hub) begin() {
-	in.start.Do(func() { in.running.Go(in.run) }) // owner: the hub; stop: in.stop; joined by close
+	in.start.Do(func() { in.life.Try(in.run) }) // stop: close, which joins it
 }
 
-func (in *hub) close() {
-	in.start.Do(func() {}) // never started: now it never will be
-	in.mu.Lock()
-	in.stop() // Echo.use starts nothing from now on
-	in.mu.Unlock()
-	in.running.Wait()
-}
+func (in *hub) close() { in.life.Close(context.Canceled, nil) }
 
 // run keeps one link per node: one for a client or a cluster, one for each shard of a ring, whose shards may change.
 func (in *hub) run() {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
+	for in.syncLinks(); lifecycle.Sleep(in.life.Ending, time.Second); {
 		in.syncLinks()
-		select {
-		case <-in.ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
 }
 
 // syncLinks starts and stops links. Listeners learn of a new link before it may be confirmed: else it would seem to have been
 // there all the time, and nobody would ask again.
 func (in *hub) syncLinks() {
-	current := goredis.Shards(in.ctx, in.rdb)
+	current := goredis.Shards(in.life.Ending, in.rdb)
 	var started []*link
 	in.mu.Lock()
 	for node, l := range in.links {
@@ -111,8 +93,8 @@ func (in *hub) syncLinks() {
 	in.mu.Unlock()
 	in.tell(nil)
 	for _, l := range started {
-		in.running.Go(l.receive) // owner: the hub; stop: l.stop or in.stop; joined by close
-		in.running.Go(l.watch)   // as above
+		in.life.Go(l.receive) // stop: l.stop, or close, which joins it
+		in.life.Go(l.watch)   // as above
 	}
 }
 
@@ -173,18 +155,21 @@ func (in *hub) dispatch(channel, payload string) {
 		return
 	}
 	for _, notice := range in.offer(key, body) {
-		(*notice)(body)
+		notice(body)
 	}
 }
 
 // offer gives a message to the waiters of its key, and returns the functions that are to be called with it.
-func (in *hub) offer(key, body string) []*func(string) {
+func (in *hub) offer(key, body string) (notices []func(body string)) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for w := in.waiters[key]; w != nil; w = w.next {
 		w.offer(Message{Body: body})
+		if w.notice != nil {
+			notices = append(notices, w.notice)
+		}
 	}
-	return slices.Collect(maps.Keys(in.notices[key]))
+	return notices
 }
 
 // anyInbox is a channel that is subscribed.

@@ -55,7 +55,7 @@ func (in *hub) renew() {
 	in.mu.Unlock()
 	for _, l := range links {
 		l.drop(nil)
-		in.running.Go(l.renew) // owner: the hub; stop: the client's time-outs; joined by close
+		in.life.Go(l.renew) // stop: the client's time-outs; joined by close
 	}
 }
 

@@ -104,7 +104,7 @@ func TestProbeSaysNothingWhenTheLinkIsStopped(t *testing.T) {
 func TestSubscriptionIsWatchedCloselyForAWhileAfterAWait(t *testing.T) {
 	t.Parallel()
 	in := newHub(nil)
-	defer in.stop()
+	defer in.close()
 	l := newLink(in, nil)
 	if l.patience() != idleSilence {
 		t.Error("watched closely before anybody waited")

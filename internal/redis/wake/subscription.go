@@ -50,7 +50,7 @@ var (
 
 func newLink(in *hub, node Redis) *link {
 	l := &link{in: in, node: node, hearing: make(chan struct{}, 1)}
-	l.ctx, l.stop = context.WithCancel(in.ctx)
+	l.ctx, l.stop = context.WithCancel(in.life.Ending)
 	return l
 }
 
@@ -150,14 +150,7 @@ func (l *link) drop(why error) {
 
 // watch probes a silent subscription, and closes one that stays silent so that receive makes a new one.
 func (l *link) watch() {
-	tick := time.NewTicker(checkEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-l.ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for lifecycle.Sleep(l.ctx, checkEvery) {
 		if (l.mute.Load() || l.confirmed.Load() && l.silence() > l.patience()) && !l.probe() {
 			l.mute.Store(true)
 			l.drop(errSilent) // now, as go-redis may be dialling, and holds renew up as long
@@ -218,7 +211,7 @@ func (l *link) probe() (heard bool) {
 // publish publishes a probe without holding the watchdog up: go-redis lets no context interrupt it.
 func (l *link) publish() <-chan error {
 	done := make(chan error, 1)
-	l.in.running.Go(func() { // owner: the hub; stop: probeDeadline, or the client's time-outs; joined by close
+	l.in.life.Go(func() { // stop: probeDeadline, or the client's time-outs; joined by close
 		ctx, cancel := context.WithTimeout(l.ctx, probeDeadline)
 		defer cancel()
 		done <- script.Send(ctx, l.node, "publish", l.in.anyInbox(), Frame("", "")).Err()

@@ -13,20 +13,21 @@ type Waiter struct {
 	// C delivers the message. It is never closed.
 	C <-chan Message
 
-	c    chan Message
-	in   *hub
-	key  string
-	next *Waiter // for the same key; guarded by the hub's mutex
+	c      chan Message      // nil: see notice
+	notice func(body string) // hears messages that nobody waits for
+	in     *hub
+	key    string
+	next   *Waiter // for the same key; guarded by the hub's mutex
 }
 
 // Watch begins to keep messages for the key. The caller calls Stop when it is done.
-func (in *hub) Watch(key string) *Waiter { return in.watch(key, make(chan Message, 1)) }
+func (in *hub) Watch(key string) *Waiter { return in.watch(key, make(chan Message, 1), nil) }
 
 // Also has C deliver messages for another key, too, until the caller stops the Waiter that it returns.
-func (w *Waiter) Also(key string) *Waiter { return w.in.watch(key, w.c) }
+func (w *Waiter) Also(key string) *Waiter { return w.in.watch(key, w.c, nil) }
 
-func (in *hub) watch(key string, c chan Message) *Waiter {
-	w := &Waiter{C: c, c: c, in: in, key: key}
+func (in *hub) watch(key string, c chan Message, notice func(body string)) *Waiter {
+	w := &Waiter{C: c, c: c, notice: notice, in: in, key: key}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	w.next = in.waiters[key]
@@ -56,22 +57,7 @@ func (w *Waiter) Stop() {
 // Notify calls f with the body of each message for the key, on the goroutine that receives them: f must be quick. It is for
 // news that nobody waits for; messages may be missed. f may be called once more while stop runs.
 func (in *hub) Notify(key string, f func(body string)) (stop func()) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	set := in.notices[key]
-	if set == nil {
-		set = make(map[*func(string)]struct{}, 1)
-		in.notices[key] = set
-	}
-	set[&f] = struct{}{}
-	return func() {
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		delete(set, &f)
-		if len(in.notices[key]) == 0 {
-			delete(in.notices, key)
-		}
-	}
+	return in.watch(key, nil, f).Stop
 }
 
 // Waiting says that messages are being relied on now, so that the subscription is watched closely for a while.
@@ -92,6 +78,6 @@ func (w *Waiter) offer(m Message) {
 	}
 	select {
 	case w.c <- Message{AskAgain: true}:
-	default: // cannot be: only offers fill it, and they exclude each other
+	default: // it has none: only offers fill it, and they exclude each other
 	}
 }
