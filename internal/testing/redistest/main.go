@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -16,20 +17,35 @@ import (
 // Main is the TestMain of a package whose tests share one server: it starts the server, sets shared, runs the tests,
 // fails them if they leave goroutines behind, stops the server and exits. Goroutines that run when the tests begin are not theirs:
 // the server has a goroutine that waits for its process to end. What go-redis logs about servers that tests stop is shown with -v alone.
+// In a child of such a package, shared is its parent's server.
 func Main(m leaks.Tests, shared **Server) {
 	if flag.Parse(); !testing.Verbose() {
 		logging.Disable()
 	}
-	s, stop, err := StartForMain()
-	if err != nil {
+	var stop func()
+	var err error
+	if *shared, stop, err = sharedServer(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	*shared = s
 	// After failures a pool of go-redis dials once a second in the background, and notices that late that it was closed.
 	code := leaks.Run(m, "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
 	stop()
 	os.Exit(code)
+}
+
+// sharedVar tells children the port of the server that their parent's tests share.
+const sharedVar = "REDISTEST_SHARED"
+
+// sharedServer starts the server, or finds that of the parent: a server takes longer to start than most children live.
+func sharedServer() (s *Server, stop func(), err error) {
+	if port, err := strconv.Atoi(os.Getenv(sharedVar)); err == nil && InChild() {
+		return &Server{node: &node{port: port}}, func() {}, nil
+	}
+	if s, stop, err = StartForMain(); err == nil {
+		err = os.Setenv(sharedVar, strconv.Itoa(s.Port()))
+	}
+	return s, stop, err
 }
 
 // ReadLog reads what a child process wrote, an event on each line, whose fields are separated by spaces. There is none if the child
