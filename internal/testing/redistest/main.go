@@ -29,7 +29,7 @@ func Main(m leaks.Tests, shared **Server) {
 		os.Exit(1)
 	}
 	// After failures a pool of go-redis dials once a second in the background, and notices that late that it was closed.
-	code := leaks.Run(m, "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
+	code := leaks.Run(tests{m}, "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
 	stop()
 	os.Exit(code)
 }
@@ -46,6 +46,39 @@ func sharedServer() (s *Server, stop func(), err error) {
 		err = os.Setenv(sharedVar, strconv.Itoa(s.Port()))
 	}
 	return s, stop, err
+}
+
+// cluster is for tests that neither break it nor look at its counters, as the shared server is. The first of them starts it.
+var cluster struct {
+	*Cluster
+	start sync.Once
+	stop  func() error // nil: it has not started
+	err   error
+}
+
+// SharedCluster is a cluster of three masters for the tests of a package with Main: it takes a second to start.
+func SharedCluster(tb testing.TB) *Cluster {
+	tb.Helper()
+	cluster.start.Do(func() { cluster.Cluster, cluster.stop, cluster.err = StartClusterForMain() })
+	if cluster.err != nil {
+		tb.Fatal(cluster.err)
+	}
+	return cluster.Cluster
+}
+
+// tests end with their cluster.
+type tests struct{ leaks.Tests }
+
+func (t tests) Run() (code int) {
+	code = t.Tests.Run()
+	if cluster.stop == nil {
+		return code
+	}
+	if err := cluster.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // ReadLog reads what a child process wrote, an event on each line, whose fields are separated by spaces. There is none if the child
