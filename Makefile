@@ -60,7 +60,7 @@ need: ## install what the targets need and this machine lacks; each target does 
 
 # go test links its programs each time it runs them, for 20 s of processor time. They stay here, and only those are linked whose code has changed.
 PROGRAMS = $(CURDIR)/.tools/tests$(RACE)
-RUN = cd $$0 && exec env $(TESTED) "$$converter" -t -p $$1 $(PROGRAMS)/$$(basename $$1).test -test.v=test2json $(patsubst -%,-test.%,$(SCHEDULED))
+RUN = cd $$0 && exec env $(TESTED) CACHEGUARD_TEST_PROGRAM=$(PROGRAMS)/cacheguard.test "$$converter" -t -p $$1 $(PROGRAMS)/$$(basename $$1).test -test.v=test2json $(patsubst -%,-test.%,$(SCHEDULED))
 
 test: ## run the tests of the library, in a minute, the first time in some, for compiling; installs Redis where it is missing. RACE=-race adds the race detector
 	@scripts/need $(REDIS) $(if $(RACE),cc) $(if $(findstring twemproxy,$(TAGS)),nutcracker)

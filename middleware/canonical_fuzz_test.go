@@ -314,7 +314,7 @@ func pairs(guard *cacheguard.Guard, ask asks, tries int) (same int, difference s
 
 func TestEqualKeysAreEqualRequests(t *testing.T) {
 	t.Parallel()
-	tries := expect.Samples(3_000, 10_000)
+	tries := expect.Samples(1_000, 10_000)
 	same, difference := pairs(unasked(t), honest, tries)
 	if difference != "" {
 		t.Error(difference)

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // call is one call of the origin.
@@ -216,7 +218,7 @@ func FuzzTheJudge(f *testing.F) {
 func TestTheJudgeAgrees(t *testing.T) {
 	t.Parallel()
 	caches := judged(t)
-	for range 400 {
+	for range expect.Samples(100, 400) {
 		steps := make([]byte, 8*mathrand.IntN(7))
 		_, _ = rand.Read(steps)
 		play(t, caches, mathrand.Uint64(), steps)

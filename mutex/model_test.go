@@ -111,7 +111,7 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 	t.Parallel()
-	player(t).Expect(t, 10)
+	player(t).Expect(t, 5)
 }
 
 func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
@@ -121,6 +121,10 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 
 // rare are seeds that find the mistakes which few seeds find.
 var rare = map[string]uint64{
+	"the common lock forgets the hash with its lease":     604348416436,
+	"a second request to park finds the lock gone":        531023669926,
+	"a parked lock ends with the lease that it had":       660601424819,
+	"the place does not count the time waited":            214810137465,
 	"a successor goes before the queue though it may not": 304708463489,
 	"the common lock goes to an id that has given up":     959835143508,
 	"renew does not look at the token":                    617326290462,

@@ -25,7 +25,7 @@ func everywhere(t *testing.T, test func(t *testing.T, connect func() client)) {
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		c := redistest.StartCluster(t, 0)
+		c := redistest.SharedCluster(t)
 		test(t, func() client { return c.Client(t) })
 	})
 	t.Run("serverless", func(t *testing.T) {

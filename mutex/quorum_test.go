@@ -23,11 +23,18 @@ type council struct {
 	proxies []*redistest.Proxy
 }
 
-func newCouncil(t *testing.T) *council {
-	c := &council{T: t}
+func newCouncil(t *testing.T) *council { return councilOf(t, startFive(t)) }
+
+func startFive(t *testing.T) (servers []*redistest.Server) {
 	for range 5 {
-		s := redistest.Start(t)
-		c.servers = append(c.servers, s)
+		servers = append(servers, redistest.Start(t))
+	}
+	return servers
+}
+
+func councilOf(t *testing.T, servers []*redistest.Server) *council {
+	c := &council{T: t, servers: servers}
+	for _, s := range servers {
 		c.proxies = append(c.proxies, redistest.StartProxy(t, s.Addr()))
 	}
 	return c
@@ -90,11 +97,12 @@ var serverFaults = map[string]struct {
 // The lock can be had if and only if at most two of the five servers are out of order, whichever they are.
 func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 	t.Parallel()
+	servers := startFive(t) // nothing is wrong with these, but on the way to them
 	for kind, fault := range serverFaults {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			c := newCouncil(t)
-			patient, hasty := c.quorum(Config{TTL: time.Hour}), c.quorum(Config{TTL: time.Hour, RedisTimeout: slowServer})
+			c := councilOf(t, servers)
+			patient, hasty := c.quorum(Config{Prefix: kind, TTL: time.Hour}), c.quorum(Config{Prefix: kind, TTL: time.Hour, RedisTimeout: slowServer})
 			last := int64(0)
 			for pattern := range 1 << 5 {
 				q := patient

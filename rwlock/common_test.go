@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -26,8 +27,9 @@ func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
 	begin, acquiring, releasing := rw.Shortcuts()
 	acquire := model.NewShortcut(begin, acquiring[0], acquiring[1])
 	release := model.NewShortcut(begin, releasing[0], releasing[1])
+	scripts := rw.Compile(model.Modelled)
 	for seed := range uint64(expect.Samples(20, 40)) {
-		newWalk(t, seed, acquire, release).Run(150)
+		newWalk(t, seed, scripts, acquire, release).Run(150)
 		if t.Failed() {
 			t.Fatalf("walk %d", seed)
 		}
@@ -37,20 +39,19 @@ func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
 	}
 }
 
-func newWalk(t *testing.T, seed uint64, acquire, release *model.Shortcut) *model.Walk {
+func newWalk(t *testing.T, seed uint64, scripts *queue.Scripts, acquire, release *model.Shortcut) *model.Walk {
 	t.Helper()
 	rdb := shared.Client(t)
-	l := rw.At(rw.Compile(model.Modelled), "{walk-"+rand.Text()+"}")
+	l := rw.At(scripts, "{walk-"+rand.Text()+"}")
 	w := &model.Walk{T: t, Redis: rdb, Rand: mrand.New(mrand.NewPCG(seed, 2)), Keys: l.Keys, Except: []string{"solo"}}
-	fence := func() int64 {
-		n, _ := rdb.HGet(t.Context(), l.Keys[0], "fence").Int64() // none: 0
-		return n
-	}
 	w.Call = func() (script.Call, *model.Shortcut) {
 		token, ttl := fmt.Sprint("t", w.Rand.IntN(4)), ms(1000+w.Rand.Int64N(3)*3000)
-		if holder := rdb.HGet(t.Context(), l.Keys[0], "writer").Val(); holder != "" && w.Rand.IntN(2) == 0 {
+		now := rdb.HMGet(t.Context(), l.Keys[0], "writer", "fence").Val()
+		if holder, _ := now[0].(string); holder != "" && w.Rand.IntN(2) == 0 {
 			token = holder
 		}
+		text, _ := now[1].(string)
+		fence, _ := strconv.ParseInt(text, 10, 64) // none: 0
 		switch p := w.Rand.IntN(100); {
 		case p < 40:
 			m, wait := rw.Writing, queue.Grace(ttl)
@@ -62,13 +63,13 @@ func newWalk(t *testing.T, seed uint64, acquire, release *model.Shortcut) *model
 			}
 			return l.Asking(token, m.Arg(), ttl, wait, queue.Unlimited, "", 0), acquire
 		case p < 85:
-			return l.Releasing(token, fence(), w.Rand.IntN(5) == 0), release
+			return l.Releasing(token, fence, w.Rand.IntN(5) == 0), release
 		case p < 90:
-			return l.Renewing(token, ttl, fence()), nil
+			return l.Renewing(token, ttl, fence), nil
 		case p < 93:
-			return l.ToReader(token, ttl, fence()), nil
+			return l.ToReader(token, ttl, fence), nil
 		case p < 96:
-			return l.ToWriter(token, ttl, fence()), nil
+			return l.ToWriter(token, ttl, fence), nil
 		case p < 98:
 			return l.Revoking(fmt.Sprint(w.Rand.Int())), nil
 		}

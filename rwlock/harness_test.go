@@ -37,7 +37,7 @@ func declaring(t *testing.T) arena {
 
 func cluster(t *testing.T) arena {
 	t.Helper()
-	c := redistest.StartCluster(t, 0)
+	c := redistest.SharedCluster(t)
 	return func(tb testing.TB) client { return c.Client(tb) }
 }
 

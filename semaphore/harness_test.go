@@ -57,7 +57,7 @@ func everywhere(t *testing.T, test func(t *testing.T, connect func(testing.TB) c
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		c := redistest.StartCluster(t, 0)
+		c := redistest.SharedCluster(t)
 		test(t, func(tb testing.TB) client { return c.Client(tb) })
 	})
 	t.Run("serverless", func(t *testing.T) {

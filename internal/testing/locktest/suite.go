@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -45,30 +46,48 @@ var disturbing = map[string]func(*bench){
 	"one server forgets the lock when its disk is lost":             lostDisk,
 }
 
-// Run runs the suite in parts that have servers of their own. If those are light, each part has some, and all run at once.
+// Run runs the suite in parts that have servers of their own. If those are light, tests run at once: those that leave their server as it
+// is on the same one, and some of the others on more.
 func Run(t *testing.T, kind Kind) {
-	servers := 1
+	groups := 1
 	if kind.Light {
-		servers = 3
+		groups = 3
 	}
-	part := func(name string, tests map[string]func(*bench), servers int) {
-		names := slices.Collect(maps.Keys(tests))
-		for first := range servers {
-			t.Run(name, func(t *testing.T) {
+	run(t, "on one server", kind, sharing, groups, true)
+	run(t, "on one server, while its clients fail", kind, failing, groups, true)
+	run(t, "while its clock is set", kind, clockTests, groups, false)
+	run(t, "on a server each", kind, disturbing, len(disturbing), false)
+}
+
+// run runs tests in groups, which have the same server or one each.
+func run(t *testing.T, name string, kind Kind, tests map[string]func(*bench), groups int, together bool) {
+	names := slices.Collect(maps.Keys(tests))
+	group := func(t *testing.T, first int, server Server) {
+		for i := first; i < len(names); i += groups {
+			t.Run(names[i], func(t *testing.T) { tests[names[i]](newBench(t, kind, server)) })
+		}
+	}
+	t.Run(name, func(t *testing.T) {
+		if kind.Light {
+			t.Parallel()
+		}
+		var server Server
+		if together {
+			server = kind.Start(t)
+		}
+		for first := range groups {
+			t.Run("group "+strconv.Itoa(first), func(t *testing.T) {
 				if kind.Light {
 					t.Parallel()
 				}
-				server := kind.Start(t)
-				for i := first; i < len(names); i += servers {
-					t.Run(names[i], func(t *testing.T) { tests[names[i]](newBench(t, kind, server)) })
+				on := server
+				if !together {
+					on = kind.Start(t)
 				}
+				group(t, first, on)
 			})
 		}
-	}
-	part("on one server", sharing, servers)
-	part("on one server, while its clients fail", failing, servers)
-	part("while its clock is set", clockTests, servers)
-	part("on a server each", disturbing, len(disturbing))
+	})
 }
 
 // RunMembers runs the tests on what happens when one of several members fails.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -16,20 +17,68 @@ import (
 // Main is the TestMain of a package whose tests share one server: it starts the server, sets shared, runs the tests,
 // fails them if they leave goroutines behind, stops the server and exits. Goroutines that run when the tests begin are not theirs:
 // the server has a goroutine that waits for its process to end. What go-redis logs about servers that tests stop is shown with -v alone.
+// In a child of such a package, shared is its parent's server.
 func Main(m leaks.Tests, shared **Server) {
 	if flag.Parse(); !testing.Verbose() {
 		logging.Disable()
 	}
-	s, stop, err := StartForMain()
-	if err != nil {
+	var stop func()
+	var err error
+	if *shared, stop, err = sharedServer(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	*shared = s
 	// After failures a pool of go-redis dials once a second in the background, and notices that late that it was closed.
-	code := leaks.Run(m, "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
+	code := leaks.Run(tests{m}, "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
 	stop()
 	os.Exit(code)
+}
+
+// sharedVar tells children the port of the server that their parent's tests share.
+const sharedVar = "REDISTEST_SHARED"
+
+// sharedServer starts the server, or finds that of the parent: a server takes longer to start than most children live.
+func sharedServer() (s *Server, stop func(), err error) {
+	if port, err := strconv.Atoi(os.Getenv(sharedVar)); err == nil && InChild() {
+		return &Server{node: &node{port: port}}, func() {}, nil
+	}
+	if s, stop, err = StartForMain(); err == nil {
+		err = os.Setenv(sharedVar, strconv.Itoa(s.Port()))
+	}
+	return s, stop, err
+}
+
+// cluster is for tests that neither break it nor look at its counters, as the shared server is. The first of them starts it.
+var cluster struct {
+	*Cluster
+	start sync.Once
+	stop  func() error // nil: it has not started
+	err   error
+}
+
+// SharedCluster is a cluster of three masters for the tests of a package with Main: it takes a second to start.
+func SharedCluster(tb testing.TB) *Cluster {
+	tb.Helper()
+	cluster.start.Do(func() { cluster.Cluster, cluster.stop, cluster.err = StartClusterForMain() })
+	if cluster.err != nil {
+		tb.Fatal(cluster.err)
+	}
+	return cluster.Cluster
+}
+
+// tests end with their cluster.
+type tests struct{ leaks.Tests }
+
+func (t tests) Run() (code int) {
+	code = t.Tests.Run()
+	if cluster.stop == nil {
+		return code
+	}
+	if err := cluster.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // ReadLog reads what a child process wrote, an event on each line, whose fields are separated by spaces. There is none if the child
