@@ -91,7 +91,7 @@ func (r *Reading) touch() {
 		return
 	}
 	e, keys := r.epochs, r.Keys()
-	e.background(func() { _, _ = e.make(context.Background(), keys) }) // stop: RedisTimeout; another load tries again
+	e.Background(func() { _, _ = e.make(context.Background(), keys) }) // stop: RedisTimeout; another load tries again
 }
 
 // before is the epoch at a key as it was before the load.
@@ -172,7 +172,7 @@ func (r *Reading) ofTags(ctx context.Context, tags []string) ([]protocol.Epoch, 
 
 // Prove begins to ask whether the stamp's epochs are still the current ones, and does not wait. Check is to follow.
 func (r *Reading) Prove(ctx context.Context, stamp protocol.Stamp) (proof Reading) {
-	proof = Reading{epochs: r.epochs, part: r.part, common: r.common, number: r.number, key: r.key, kind: r.kind, since: r.epochs.pending.Moment()}
+	proof = Reading{epochs: r.epochs, part: r.part, common: r.common, number: r.number, key: r.key, kind: r.kind, since: r.epochs.Pending.Moment()}
 	if len(stamp.Tags) > 0 {
 		proof.guess = newRemembered(r.part, r.kind, ofTags(stamp.Tags.Names()))
 	}
