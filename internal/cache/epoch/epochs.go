@@ -25,8 +25,8 @@ func OfKind(kind string) string { return string(kindLetter) + kind }
 // OfTag is the name of a tag.
 func OfTag(tag string) string { return string(tagLetter) + tag }
 
-// ofTags are the names of tags.
-func ofTags(tags []string) []string {
+// OfTags are the names of tags.
+func OfTags(tags []string) []string {
 	names := make([]string, len(tags))
 	for i, tag := range tags {
 		names[i] = OfTag(tag)

@@ -153,7 +153,7 @@ func (r *Reading) ofTags(ctx context.Context, tags []string) ([]protocol.Epoch, 
 	if len(unknown) == 1 {
 		return all, nil
 	}
-	r.epochs.memory.note(r.part, r.key, r.kind, ofTags(tags)) // the next load knows them
+	r.epochs.memory.note(r.part, r.key, r.kind, OfTags(tags)) // the next load knows them
 	if r.anyTag.IsZero() {
 		return nil, ErrUnproven
 	}
@@ -174,7 +174,7 @@ func (r *Reading) ofTags(ctx context.Context, tags []string) ([]protocol.Epoch, 
 func (r *Reading) Prove(ctx context.Context, stamp protocol.Stamp) (proof Reading) {
 	proof = Reading{epochs: r.epochs, part: r.part, common: r.common, number: r.number, key: r.key, kind: r.kind, since: r.epochs.Pending.Moment()}
 	if len(stamp.Tags) > 0 {
-		proof.guess = newRemembered(r.part, r.kind, ofTags(stamp.Tags.Names()))
+		proof.guess = newRemembered(r.part, r.kind, OfTags(stamp.Tags.Names()))
 	}
 	proof.Ask(ctx)
 	return proof

@@ -54,7 +54,7 @@ func (e *Epochs) BeginIn(r *Reading, key, valueKey, kind string, known []string)
 	r.common, r.guess = r.part.common(kind), e.memory.of(key, kind)
 	r.since, r.forgot = e.Pending.Moment(), r.part.forgot.Load()
 	if r.guess == nil && len(known) > 0 {
-		r.guess = newRemembered(r.part, kind, ofTags(known))
+		r.guess = newRemembered(r.part, kind, OfTags(known))
 	}
 	r.mark(r.common.names[1:]) // the end of All voids the tier
 	if r.guess != nil {
@@ -166,7 +166,7 @@ func (r *Reading) compareTags(ctx context.Context) {
 		i++
 	}
 	if !guessed || r.guess != nil && len(r.guess.names) != i {
-		r.epochs.memory.note(r.part, r.key, r.kind, ofTags(r.stamp.Tags.Names()))
+		r.epochs.memory.note(r.part, r.key, r.kind, OfTags(r.stamp.Tags.Names()))
 	}
 	if len(keys) == 0 || r.revoked {
 		return

@@ -61,9 +61,6 @@ func (e *Epochs) RevokeInSteps(name string, part int, notice string) (steps [][]
 	return append(steps, []*script.Call{protocol.Publish(e.Channel, notice)})
 }
 
-// aftermath is for how long the end of an intent that nobody ended is known: longer than any TTL can be late.
-const aftermath = time.Minute
-
 // Intend is the call that lets an intent of a transaction stand on a tag, in a part of the keyspace, for as long as
 // lasting: until then, or until it is done, no epoch of the tag lasts longer than it. The intent is any text that no
 // other one has.
@@ -76,7 +73,7 @@ func (e *Epochs) Intend(name string, part int, intent string, lasting time.Durat
 // RenewIntend extends it.
 func (e *Epochs) RenewIntend(name string, part int, intent string, lasting time.Duration) script.Call {
 	return script.Call{
-		Script: intendScript, Keys: withUntils(e.revoked(name, part)), Args: []any{intent, script.Millis(lasting), script.Millis(aftermath)},
+		Script: intendScript, Keys: withUntils(e.revoked(name, part)), Args: []any{intent, script.Millis(lasting), script.Millis(protocol.Aftermath)},
 	}
 }
 
