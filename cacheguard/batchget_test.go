@@ -135,7 +135,7 @@ func TestAThousandCallersOfABatchThatAllGiveUpEndIt(t *testing.T) {
 	}
 	redistest.Await(t, "no load and no slot is left", func() bool {
 		s := f.guards[0].Stats()
-		return s.Loading == 0 && s.Waiting == 0 && f.guards[0].flights.Len() == 0
+		return s.Loading == 0 && s.Waiting == 0 && f.guards[0].flights.Count(nil).Running == 0
 	})
 	close(db.release)
 	expect.Equal(t, "the next Get", must(c.Get(context.Background(), 1)), thing{ID: 1})

@@ -38,7 +38,7 @@ func costs(tb testing.TB, cfg Config) (plain, named func()) {
 	}
 	plain()
 	named()
-	redistest.Await(tb, "it is stored", func() bool { return g.flights.Published() == 0 })
+	redistest.Await(tb, "it is stored", func() bool { return g.flights.Count(nil).Published == 0 })
 	if g.local != nil {
 		redistest.Await(tb, "it is in the tier", func() bool {
 			plain()

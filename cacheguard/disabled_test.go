@@ -29,7 +29,7 @@ func newDisabled(t *testing.T, cfg Config) (*Guard, *events) {
 func awaitSharing(t *testing.T, g *Guard, key string, n int) {
 	t.Helper()
 	redistest.Await(t, fmt.Sprintf("%d callers share a load", n), func() bool {
-		return g.flights.Callers(flightKey{key: key, shape: protocol.ShapeOf[string]{}, mode: direct}) == n
+		return g.flights.Count(only(flightKey{key: key, shape: protocol.ShapeOf[string]{}, mode: direct})).Callers == n
 	})
 }
 
@@ -101,7 +101,7 @@ func TestADisabledGuardKeepsTheLimitsOfLoads(t *testing.T) {
 	}
 	<-s.begun
 	<-s.begun
-	redistest.Await(t, "all have their flights", func() bool { return g.flights.Len() == 10 })
+	redistest.Await(t, "all have their flights", func() bool { return g.flights.Count(nil).Running == 10 })
 	expect.Equal(t, "loading", g.Stats().Loading, 2)
 	close(s.release)
 	for _, got := range all {

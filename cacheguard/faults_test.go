@@ -216,7 +216,7 @@ func TestWithoutRedisCallersStillShareLoads(t *testing.T) {
 	}
 	<-db.begun
 	redistest.Await(t, "20 callers wait", func() bool {
-		return f.guards[0].flights.Callers(flightKey{key: "k", shape: protocol.ShapeOf[string]{}, mode: direct}) == 20
+		return f.guards[0].flights.Count(only(flightKey{key: "k", shape: protocol.ShapeOf[string]{}, mode: direct})).Callers == 20
 	})
 	close(db.release)
 	for _, r := range replies {

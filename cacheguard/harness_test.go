@@ -159,11 +159,16 @@ func (f *fleet) listening() *fleet {
 	return f
 }
 
+// only matches one flight.
+func only(key flightKey) func(flightKey) bool {
+	return func(k flightKey) bool { return k == key }
+}
+
 // awaitCallers waits until n callers wait for guard i's rebuild of a key.
 func awaitCallers[V any](f *fleet, i int, key string, n int) {
 	f.t.Helper()
 	redistest.Await(f.t, fmt.Sprintf("%d callers wait at guard %d", n, i), func() bool {
-		return f.guards[i].flights.Callers(flightKey{key: keyOn(f.guards[i], key), kind: kindOn(f.guards[i]), shape: protocol.ShapeOf[V]{}, mode: filled}) == n
+		return f.guards[i].flights.Count(only(flightKey{key: keyOn(f.guards[i], key), kind: kindOn(f.guards[i]), shape: protocol.ShapeOf[V]{}, mode: filled})).Callers == n
 	})
 }
 
@@ -235,7 +240,7 @@ func (f *fleet) stored() *fleet {
 	f.t.Helper()
 	redistest.Await(f.t, "nothing is being stored", func() bool {
 		for _, g := range f.guards {
-			if g.flights.Published() > 0 {
+			if g.flights.Count(nil).Published > 0 {
 				return false
 			}
 		}

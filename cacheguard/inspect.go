@@ -121,7 +121,8 @@ func (g *Guard) inspectHere(key string) Here {
 		Pending: g.writes.IsPending(key), Bypassed: g.off.Bypassed(), Cut: g.breakers.Of(g.keys.ValueKey(key)).IsOpen(),
 		InTier: g.local != nil && g.local.Has(key),
 	}
-	h.Loads, h.Callers = g.flights.Count(func(k flightKey) bool { return k.key == key })
+	runs := g.flights.Count(func(k flightKey) bool { return k.key == key })
+	h.Loads, h.Callers = runs.Running, runs.Callers
 	return h
 }
 

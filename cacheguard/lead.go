@@ -44,7 +44,7 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if r.under.Ready(ctx); !r.mayShowOld() {
 		r.load.forgetOld()
 	}
-	r.joined, r.load.encode = flight.Entered(ctx), r.encode
+	r.joined, r.load.encode = flight.WaitersOf(ctx).Entered(), r.encode
 	began := r.guard.clock.Tick()
 	out := r.guard.loaders.run(ctx, r.load, r.slot)
 	if out.again { // who came after that was asked for may have come after an invalidation
@@ -184,7 +184,7 @@ func (r *rebuild) stamp(ctx context.Context, out *loaded) (protocol.Stamp, error
 
 // proof begins to ask whether the stamp is still valid, if anybody joined after the load began, and returns a function that tells.
 func (r *rebuild) proof(ctx context.Context, stamp protocol.Stamp) func() bool {
-	if flight.Entered(ctx) == r.joined {
+	if flight.WaitersOf(ctx).Entered() == r.joined {
 		return func() bool { return false }
 	}
 	proof := r.under.Prove(ctx, stamp)

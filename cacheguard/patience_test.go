@@ -106,7 +106,7 @@ func TestAThousandPatientCallersThatAllGiveUpLeaveTheLoadToItself(t *testing.T) 
 	}
 	expect.Equal(t, "loaders that run", f.guards[0].Stats().Loading, 1)
 	db.release <- struct{}{}
-	redistest.Await(t, "nothing runs", func() bool { return f.guards[0].flights.Len() == 0 })
+	redistest.Await(t, "nothing runs", func() bool { return f.guards[0].flights.Count(nil).Running == 0 })
 	expect.Equal(t, "loads", db.loads.Load(), 2)
 	expect.Equal(t, "errors of the load", f.guards[0].Stats().FailedRefreshes, 0)
 }
@@ -180,7 +180,7 @@ func TestWithoutASlotToSparePatienceEndsWithoutALoad(t *testing.T) {
 	first := async(f.guards[0], "first", others.load)
 	<-others.begun
 	expect.Equal(t, "value", must(caches[0].Get(context.Background(), 1)), "old")
-	redistest.Await(t, "only the other load is left", func() bool { return f.guards[0].flights.Len() == 1 })
+	redistest.Await(t, "only the other load is left", func() bool { return f.guards[0].flights.Count(nil).Running == 1 })
 	others.release <- struct{}{}
 	want(t, first, "other")
 	expect.Equal(t, "loads", db.loads.Load(), 1)

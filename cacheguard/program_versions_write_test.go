@@ -60,7 +60,7 @@ func newGuardBeside(t *testing.T, f *fleet, cfg Config) *Guard {
 
 func awaitStored(t *testing.T, g *Guard) {
 	t.Helper()
-	redistest.Await(t, "nothing is being stored", func() bool { return g.flights.Published() == 0 })
+	redistest.Await(t, "nothing is being stored", func() bool { return g.flights.Count(nil).Published == 0 })
 }
 
 func TestReadersOfAllVersionsWaitForAnUpdateOfOneAndAreWoken(t *testing.T) {

@@ -190,7 +190,7 @@ func (s *putStage) intrude(step int) error {
 		return nil
 	}
 	g := s.guards[0]
-	return g.writes.Invalidation(s.key).Run(context.Background(), s.redis).Err()
+	return g.keys.Invalidate(g.keys.ValueKey(s.key), g.writes.Notice(s.key)).Run(context.Background(), s.redis).Err()
 }
 
 // cached is which version Redis has.

@@ -21,7 +21,7 @@ func TestALoadThatWaitedForItsSlotUntilRedisIsBackIsStored(t *testing.T) {
 	f.awaitBreaker(true)
 	second := async(g, "late", late.load)
 	redistest.Await(t, "it waits", func() bool {
-		return g.flights.Callers(flightKey{key: "late", shape: protocol.ShapeOf[string]{}, mode: direct}) == 1
+		return g.flights.Count(only(flightKey{key: "late", shape: protocol.ShapeOf[string]{}, mode: direct})).Callers == 1
 	})
 	proxy.Refuse(false)
 	f.awaitBreaker(false)
@@ -51,7 +51,7 @@ func TestAPendingKeyIsNotAskedForWhenRedisIsBack(t *testing.T) {
 	}
 	second := async(g, "k", returns("new"))
 	redistest.Await(t, "it waits", func() bool {
-		return g.flights.Callers(flightKey{key: "k", shape: protocol.ShapeOf[string]{}, mode: direct}) == 1
+		return g.flights.Count(only(flightKey{key: "k", shape: protocol.ShapeOf[string]{}, mode: direct})).Callers == 1
 	})
 	proxy.Refuse(false)
 	f.awaitBreaker(false)

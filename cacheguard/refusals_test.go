@@ -212,7 +212,7 @@ func TestWhatIsCutShortIsNoFailureOfRedis(t *testing.T) {
 		_ = g.Close() // always nil
 	}()
 	<-g.life.Ending.Done()
-	redistest.Await(t, "the refresh has ended", func() bool { n, _ := g.flights.Count(func(k flightKey) bool { return k.key == "k" }); return n == 0 })
+	redistest.Await(t, "the refresh has ended", func() bool { return g.flights.Count(func(k flightKey) bool { return k.key == "k" }).Running == 0 })
 	refreshing.Remove()
 	<-closed
 }

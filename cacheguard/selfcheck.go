@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/selfcheck"
 	"github.com/cacheguard/go/internal/redis/send"
 )
@@ -54,11 +53,7 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 func (g *Guard) checks() *selfcheck.Checks {
 	c := &selfcheck.Checks{
 		Redis: g.rdb, Timeout: g.cfg.RedisTimeout, Life: g.life, Keys: g.keys, Inbox: g.inbox, Link: g.link, Epochs: g.epochs,
-		Channels: []string{g.inbox.Channel(), g.notices.Channel}, Notice: g.writes.Notice, Invalidation: g.writes.Invalidation,
-		Invalidate: func(ctx context.Context, key string) error { return g.writes.InvalidateOnce(ctx, []string{key}, nil) },
-		InvalidateTag: func(ctx context.Context, tag string) error {
-			return g.writes.InvalidateOnce(ctx, nil, []string{epoch.OfTag(tag)})
-		},
+		Channels: []string{g.inbox.Channel(), g.notices.Channel}, Notice: g.writes.Notice, Invalidate: g.writes.InvalidateOnce,
 		Lock: func(ctx context.Context, key string) error {
 			if g.locks == nil {
 				return nil // on a Ring, where Update has none

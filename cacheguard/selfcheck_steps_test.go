@@ -118,10 +118,10 @@ func TestSelfCheckWaitsForMessagesNoLongerThanItMay(t *testing.T) {
 		"an invalidation": func(c *selfcheck.Checks, proxy *redistest.Proxy) (func() bool, func(context.Context) error) {
 			var sent atomic.Bool
 			invalidate := c.Invalidate
-			c.Invalidate = func(ctx context.Context, key string) error {
+			c.Invalidate = func(ctx context.Context, keys, names []string) error {
 				proxy.BlackHoleSubscribers(true)
 				defer sent.Store(true)
-				return invalidate(ctx, key)
+				return invalidate(ctx, keys, names)
 			}
 			return sent.Load, func(ctx context.Context) error { _, err := c.Run(ctx); return err }
 		},

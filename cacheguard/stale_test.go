@@ -137,7 +137,7 @@ func TestBackgroundLoadsStayBelowMaxLoads(t *testing.T) {
 	f.refreshes("a", db)
 	expect.Equal(t, "b", mustGet(t, f.guards[0], "b", db.load), "old")
 	redistest.Await(t, "the refresh of b gave up", func() bool {
-		return f.guards[0].flights.Callers(flightKey{key: "b", shape: protocol.ShapeOf[string]{}, mode: background}) == 0
+		return f.guards[0].flights.Count(only(flightKey{key: "b", shape: protocol.ShapeOf[string]{}, mode: background})).Callers == 0
 	})
 	expect.Equal(t, "loads", db.loads.Load(), 1)
 	close(db.release)

@@ -71,7 +71,7 @@ func (g *Guard) Stats() Stats {
 		Undeclared: g.kinds.made.undeclared(), BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	s.PendingFor, s.RefusedMessagesFor = g.journal.PendingFor()
-	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
+	s.Waiting = g.flights.Count(nil).Callers
 	s.Breakers, s.BreakersOpen, s.SlowParts = g.countBreakers()
 	s.Replaced, s.NotReplaced = g.replaced.Load(), g.journal.Times(report.Unreplaced)+g.journal.Times(report.Removed)+g.journal.Times(report.RemovedAgain)+g.journal.Times(report.Kept)
 	s.Hedged, s.HedgesWon = g.journal.Beside(), g.hedgesWon.Load()

@@ -87,8 +87,8 @@ func handOut[V any](g *Guard, spec *loadSpec[V], key string, v V, err error) V {
 func rehearse(g *Guard, env *testenv.Env) {
 	g.rehearsal = env
 	leaveEnv := env.Join(&testenv.Guard{
-		Storing: g.flights.Published,
-		Working: func() int { return g.flights.Len() + int(g.verifier.Running.Load()) },
+		Storing: func() int { return g.flights.Count(nil).Published },
+		Working: func() int { return g.flights.Count(nil).Running + int(g.verifier.Running.Load()) },
 		Listening: func() bool {
 			if g.local == nil {
 				return true

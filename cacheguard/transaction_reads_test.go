@@ -152,8 +152,8 @@ func TestATransactionSharesNoLoadWithOthers(t *testing.T) {
 						<-from.begun
 						late := ask(second)
 						redistest.Await(t, how+": the second one has its answer, or waits for that of the first", func() bool {
-							runs, callers := f.guards[0].flights.Count(func(flightKey) bool { return true })
-							return len(late) == 1 || callers > runs
+							runs := f.guards[0].flights.Count(nil)
+							return len(late) == 1 || runs.Callers > runs.Running
 						})
 						from.release <- struct{}{}
 						want(t, early, first)
@@ -223,7 +223,7 @@ func TestATransactionReplacesNothingInTheBackground(t *testing.T) {
 					}
 				}
 			})
-			redistest.Await(t, "nothing is loaded", func() bool { return f.guards[0].flights.Len() == 0 })
+			redistest.Await(t, "nothing is loaded", func() bool { return f.guards[0].flights.Count(nil).Running == 0 })
 			expect.Equal(t, "loads", from.asked.Load(), 0)
 		})
 	}

@@ -15,7 +15,7 @@ import (
 // openWrites makes what invalidates, announces and updates.
 func (g *Guard) openWrites() (err error) {
 	cfg := write.Config{
-		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Timeout: g.cfg.UpdateTimeout, Anyway: g.cfg.UpdateAnyway, Replicas: g.cfg.Replicas,
+		Timeout: g.cfg.UpdateTimeout, Anyway: g.cfg.UpdateAnyway, Replicas: g.cfg.Replicas,
 		Logger: g.cfg.Logger, Closed: ErrClosed, Keys: &g.keys, Epochs: g.epochs, Link: g.link, Breakers: g.breakers, Keeper: g.keeper, Life: g.life,
 		Journal: &g.journal, Notices: g.notices, WriteLock: g.cfg.WriteLock, Owner: (*writer)(g),
 	}

@@ -25,8 +25,8 @@ func OfKind(kind string) string { return string(kindLetter) + kind }
 // OfTag is the name of a tag.
 func OfTag(tag string) string { return string(tagLetter) + tag }
 
-// ofTags are the names of tags.
-func ofTags(tags []string) []string {
+// OfTags are the names of tags.
+func OfTags(tags []string) []string {
 	names := make([]string, len(tags))
 	for i, tag := range tags {
 		names[i] = OfTag(tag)
@@ -70,15 +70,10 @@ type Config struct {
 type Epochs struct {
 	Tier *tier.Tier // that is told before a name is asked about; nil: there is none. It does not change after the first call.
 
-	link       *send.Link
-	breakers   *breaker.Set
-	pending    Pending
-	removed    func()
-	background func(func()) bool
-	channel    string
-	parts      []part
-	memory     memory
-	loads      atomic.Uint64
+	Config
+	parts  []part
+	memory memory
+	loads  atomic.Uint64
 }
 
 // part is a part of the keyspace, which has an epoch of each name for itself.
@@ -94,10 +89,7 @@ type part struct {
 
 // New returns the Epochs of a Prefix. It does no I/O.
 func New(c Config) *Epochs {
-	e := &Epochs{
-		link: c.Link, breakers: c.Breakers, pending: c.Pending, removed: c.Removed, background: c.Background, channel: c.Channel,
-		parts: make([]part, c.Breakers.Len()),
-	}
+	e := &Epochs{Config: c, parts: make([]part, c.Breakers.Len())}
 	e.memory.seed = maphash.MakeSeed()
 	for i := range e.parts {
 		e.parts[i].kinds.Store(&map[string]*common{})
@@ -142,8 +134,8 @@ func (e *Epochs) see(p *part, now protocol.Epoch, forgot uint64) {
 	if now.IsZero() || p.forgot.Load() != forgot || was != nil && *was == now {
 		return
 	}
-	if p.seen.CompareAndSwap(was, &now) && was != nil && e.removed != nil {
-		e.removed()
+	if p.seen.CompareAndSwap(was, &now) && was != nil && e.Removed != nil {
+		e.Removed()
 	}
 }
 

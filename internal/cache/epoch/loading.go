@@ -91,7 +91,7 @@ func (r *Reading) touch() {
 		return
 	}
 	e, keys := r.epochs, r.Keys()
-	e.background(func() { _, _ = e.make(context.Background(), keys) }) // stop: RedisTimeout; another load tries again
+	e.Background(func() { _, _ = e.make(context.Background(), keys) }) // stop: RedisTimeout; another load tries again
 }
 
 // before is the epoch at a key as it was before the load.
@@ -153,7 +153,7 @@ func (r *Reading) ofTags(ctx context.Context, tags []string) ([]protocol.Epoch, 
 	if len(unknown) == 1 {
 		return all, nil
 	}
-	r.epochs.memory.note(r.part, r.key, r.kind, ofTags(tags)) // the next load knows them
+	r.epochs.memory.note(r.part, r.key, r.kind, OfTags(tags)) // the next load knows them
 	if r.anyTag.IsZero() {
 		return nil, ErrUnproven
 	}
@@ -172,9 +172,9 @@ func (r *Reading) ofTags(ctx context.Context, tags []string) ([]protocol.Epoch, 
 
 // Prove begins to ask whether the stamp's epochs are still the current ones, and does not wait. Check is to follow.
 func (r *Reading) Prove(ctx context.Context, stamp protocol.Stamp) (proof Reading) {
-	proof = Reading{epochs: r.epochs, part: r.part, common: r.common, number: r.number, key: r.key, kind: r.kind, since: r.epochs.pending.Moment()}
+	proof = Reading{epochs: r.epochs, part: r.part, common: r.common, number: r.number, key: r.key, kind: r.kind, since: r.epochs.Pending.Moment()}
 	if len(stamp.Tags) > 0 {
-		proof.guess = newRemembered(r.part, r.kind, ofTags(stamp.Tags.Names()))
+		proof.guess = newRemembered(r.part, r.kind, OfTags(stamp.Tags.Names()))
 	}
 	proof.Ask(ctx)
 	return proof

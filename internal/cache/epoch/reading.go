@@ -49,27 +49,26 @@ func (e *Epochs) Begin(key, valueKey, kind string, known []string) (r Reading) {
 
 // BeginIn is Begin in a Reading that is empty: one of many, which are not moved.
 func (e *Epochs) BeginIn(r *Reading, key, valueKey, kind string, known []string) {
-	r.epochs, r.number, r.key, r.kind = e, e.breakers.Part(valueKey), key, kind
+	r.epochs, r.number, r.key, r.kind = e, e.Breakers.Part(valueKey), key, kind
 	r.part = &e.parts[r.number]
 	r.common, r.guess = r.part.common(kind), e.memory.of(key, kind)
-	r.since, r.forgot = e.pending.Moment(), r.part.forgot.Load()
+	r.since, r.forgot = e.Pending.Moment(), r.part.forgot.Load()
 	if r.guess == nil && len(known) > 0 {
-		r.guess = newRemembered(r.part, kind, ofTags(known))
+		r.guess = newRemembered(r.part, kind, OfTags(known))
 	}
-	if e.Tier != nil {
-		r.mark()
+	r.mark(r.common.names[1:]) // the end of All voids the tier
+	if r.guess != nil {
+		r.mark(r.guess.names)
 	}
 }
 
-// mark notes the states of the names in the local tier.
-func (r *Reading) mark() {
-	if r.kind != "" {
-		r.Under = append(r.Under, r.epochs.Tier.MarkName(OfKind(r.kind)))
+// mark notes the states of names in the local tier, if there is one.
+func (r *Reading) mark(names []string) {
+	if r.epochs.Tier == nil {
+		return
 	}
-	if r.guess != nil {
-		for _, name := range r.guess.names {
-			r.Under = append(r.Under, r.epochs.Tier.MarkName(name))
-		}
+	for _, name := range names {
+		r.Under = append(r.Under, r.epochs.Tier.MarkName(name))
 	}
 }
 
@@ -100,7 +99,7 @@ func (r *Reading) wait(ctx context.Context) error {
 }
 
 func (e *Epochs) ask(ctx context.Context, keys []string) *send.Read {
-	read, _ := e.link.Ask(ctx, keys[0], keys[1:]...) // refuses when it is closed only: nil
+	read, _ := e.Link.Ask(ctx, keys[0], keys[1:]...) // refuses when it is closed only: nil
 	return read
 }
 
@@ -147,7 +146,7 @@ func (r *Reading) compare(name, key string, was protocol.Epoch) {
 		r.redisErr = err
 	case current != was || was.IsZero():
 		r.revoked = true
-	case !r.epochs.pending.Quiet(r.since) && r.epochs.pending.Had(name, r.number, r.since):
+	case !r.epochs.Pending.Quiet(r.since) && r.epochs.Pending.Had(name, r.number, r.since):
 		r.revoked = true
 	}
 }
@@ -167,16 +166,12 @@ func (r *Reading) compareTags(ctx context.Context) {
 		i++
 	}
 	if !guessed || r.guess != nil && len(r.guess.names) != i {
-		r.epochs.memory.note(r.part, r.key, r.kind, ofTags(r.stamp.Tags.Names()))
+		r.epochs.memory.note(r.part, r.key, r.kind, OfTags(r.stamp.Tags.Names()))
 	}
 	if len(keys) == 0 || r.revoked {
 		return
 	}
-	if r.epochs.Tier != nil {
-		for _, name := range names {
-			r.Under = append(r.Under, r.epochs.Tier.MarkName(name))
-		}
-	}
+	r.mark(names)
 	r.more, r.lacks = r.epochs.ask(ctx, keys), true
 }
 

@@ -28,7 +28,7 @@ const ttl = 30 * 24 * time.Hour
 // make returns the epochs at the keys, which are of one part, as they are at one moment. It makes missing ones.
 func (e *Epochs) make(ctx context.Context, keys []string) ([]protocol.Epoch, error) {
 	call := &script.Call{Script: makeScript, Keys: withUntils(keys), Args: []any{rand.Text(), script.Millis(ttl)}}
-	cmd, err := e.link.Do(ctx, keys[0], &send.Call{Script: call, Rank: send.HoldsSlot})
+	cmd, err := e.Link.Do(ctx, keys[0], &send.Call{Script: call, Rank: send.HoldsSlot})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (e *Epochs) make(ctx context.Context, keys []string) ([]protocol.Epoch, err
 
 // Revoke is the call that ends the name's epoch in a part of the keyspace, and publishes the notice.
 func (e *Epochs) Revoke(name string, part int, notice string) *script.Call {
-	return &script.Call{Script: revokeScript, Keys: e.revoked(name, part), Args: []any{e.channel, notice}}
+	return &script.Call{Script: revokeScript, Keys: e.revoked(name, part), Args: []any{e.Channel, notice}}
 }
 
 // RevokeInSteps does what Revoke does, with commands of one key each, for the time in which the slot of the keys is
@@ -58,31 +58,28 @@ func (e *Epochs) RevokeInSteps(name string, part int, notice string) (steps [][]
 	for _, key := range slices.Backward(e.revoked(name, part)) {
 		steps = append(steps, []*script.Call{protocol.Delete(key)})
 	}
-	return append(steps, []*script.Call{protocol.Publish(e.channel, notice)})
+	return append(steps, []*script.Call{protocol.Publish(e.Channel, notice)})
 }
-
-// aftermath is for how long the end of an intent that nobody ended is known: longer than any TTL can be late.
-const aftermath = time.Minute
 
 // Intend is the call that lets an intent of a transaction stand on a tag, in a part of the keyspace, for as long as
 // lasting: until then, or until it is done, no epoch of the tag lasts longer than it. The intent is any text that no
 // other one has.
 func (e *Epochs) Intend(name string, part int, intent string, lasting time.Duration, notice string) *script.Call {
 	call := e.RenewIntend(name, part, intent, lasting)
-	call.Args = append(call.Args, e.channel, notice)
+	call.Args = append(call.Args, e.Channel, notice)
 	return &call
 }
 
 // RenewIntend extends it.
 func (e *Epochs) RenewIntend(name string, part int, intent string, lasting time.Duration) script.Call {
 	return script.Call{
-		Script: intendScript, Keys: withUntils(e.revoked(name, part)), Args: []any{intent, script.Millis(lasting), script.Millis(aftermath)},
+		Script: intendScript, Keys: withUntils(e.revoked(name, part)), Args: []any{intent, script.Millis(lasting), script.Millis(protocol.Aftermath)},
 	}
 }
 
 // Done ends it, and the name's epoch.
 func (e *Epochs) Done(name string, part int, intent, notice string) *script.Call {
-	return &script.Call{Script: doneScript, Keys: withUntils(e.revoked(name, part)), Args: []any{e.channel, notice, intent}}
+	return &script.Call{Script: doneScript, Keys: withUntils(e.revoked(name, part)), Args: []any{e.Channel, notice, intent}}
 }
 
 // revoked are the keys of the epochs that go with the name's.

@@ -126,28 +126,28 @@ func (t Ticket[K, R]) Keep() {
 	t.call.free = true
 }
 
-// Callers is how many callers wait for the key's run.
-func (g *Group[K, R]) Callers(key K) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if c := g.calls[key]; c != nil {
-		return int(c.callers.Load())
-	}
-	return 0
+// Runs is how many runs are under way that can be joined.
+type Runs struct {
+	Running   int
+	Published int // of them, have published their first results and go on
+	Callers   int // wait for them
 }
 
-// Count returns how many runs are under way for the keys that match, and how many callers wait for them. It looks at
-// all runs.
-func (g *Group[K, R]) Count(match func(K) bool) (runs, callers int) {
+// Count counts the runs for the keys that match; nil: for all. It looks at all runs.
+func (g *Group[K, R]) Count(match func(K) bool) (n Runs) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for key, c := range g.calls {
-		if match(key) {
-			runs++
-			callers += int(c.callers.Load())
+		if match != nil && !match(key) {
+			continue
+		}
+		n.Running++
+		n.Callers += int(c.callers.Load())
+		if c.first.IsDone() {
+			n.Published++
 		}
 	}
-	return runs, callers
+	return n
 }
 
 // Ending returns what is closed at the end of the key's run if that has published its first result; else nil.
@@ -164,47 +164,26 @@ func (g *Group[K, R]) Ending(key K) <-chan struct{} {
 	return nil
 }
 
-// Published is how many runs have published their first results and go on.
-func (g *Group[K, R]) Published() (n int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, c := range g.calls {
-		if c.first.IsDone() {
-			n++
-		}
-	}
-	return n
-}
-
-// Len is how many runs are under way that can be joined.
-func (g *Group[K, R]) Len() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.calls)
-}
-
 // WaitersOf returns the waiters of the run with this context; nil: it is not the context of a run.
 func WaitersOf(ctx context.Context) *Waiters {
 	w, _ := ctx.Value(waitersKey{}).(*Waiters)
 	return w
 }
 
-// CallersOf returns a function that counts the callers who wait for the run with this context: always one, if it is not
-// the context of a run.
-func CallersOf(ctx context.Context) func() int {
-	if w := WaitersOf(ctx); w != nil {
-		return func() int { return int(w.callers.Load()) }
+// Callers is how many callers wait for the run; always one, if the Waiters are nil.
+func (w *Waiters) Callers() int {
+	if w == nil {
+		return 1
 	}
-	return func() int { return 1 }
+	return int(w.callers.Load())
 }
 
-// Entered is how many callers have entered the run with this context so far, also callers that left; always one, if it
-// is not the context of a run.
-func Entered(ctx context.Context) int {
-	if w := WaitersOf(ctx); w != nil {
-		return int(w.entered.Load())
+// Entered is how many callers have entered the run so far, also callers that left; always one, if the Waiters are nil.
+func (w *Waiters) Entered() int {
+	if w == nil {
+		return 1
 	}
-	return 1
+	return int(w.entered.Load())
 }
 
 type waitersKey struct{}

@@ -17,7 +17,7 @@ func TestCallersOfOneKeyShareOneRun(t *testing.T) {
 		for range 9 {
 			others = append(others, do(t.Context(), &g, "k", never(t)))
 		}
-		if n := g.Callers("k"); n != 10 {
+		if n := g.Count(nil).Callers; n != 10 {
 			t.Errorf("Callers() = %d, want 10", n)
 		}
 		run.end <- 42
@@ -29,7 +29,7 @@ func TestCallersOfOneKeyShareOneRun(t *testing.T) {
 				t.Errorf("another: %+v", got)
 			}
 		}
-		if n := g.Callers("k"); n != 0 {
+		if n := g.Count(nil).Callers; n != 0 {
 			t.Errorf("Callers() = %d afterwards", n)
 		}
 	})
@@ -72,7 +72,7 @@ func TestOthersGetTheResultWhenTheFirstCallerLeaves(t *testing.T) {
 		if got := first.outcome(); !errors.Is(got.err, context.Canceled) || got.joined {
 			t.Errorf("the first: %+v", got)
 		}
-		if n := g.Callers("k"); n != 1 {
+		if n := g.Count(nil).Callers; n != 1 {
 			t.Errorf("Callers() = %d, want 1", n)
 		}
 		if ctx := <-run.began; ctx.Err() != nil {

@@ -20,7 +20,7 @@ func TestStartedRunBelongsToNobody(t *testing.T) {
 		if runCtx.Err() != nil || runCtx.Value(ctxKey{}) != "starter" {
 			t.Errorf("error %v, value %v", runCtx.Err(), runCtx.Value(ctxKey{}))
 		}
-		if n := g.Callers("k"); n != 0 {
+		if n := g.Count(nil).Callers; n != 0 {
 			t.Errorf("Callers() = %d, want 0: nobody waits", n)
 		}
 		run.end <- 42
@@ -51,7 +51,7 @@ func TestStartedRunAnswersWhoeverJoinsIt(t *testing.T) {
 		run := newGate()
 		g.Start(t.Context(), "k", run.run)
 		c := do(t.Context(), &g, "k", never(t))
-		if n := g.Callers("k"); n != 1 {
+		if n := g.Count(nil).Callers; n != 1 {
 			t.Errorf("Callers() = %d, want 1", n)
 		}
 		run.end <- 42

@@ -178,7 +178,7 @@ func (l *Loads) takeSpare(ctx context.Context, n Need) Slot {
 	defer l.looking.Add(-1)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	callers := flight.CallersOf(ctx)
+	callers := flight.WaitersOf(ctx).Callers
 	for pause := shortestPause; callers() > 0; pause = min(2*pause, longestPause) {
 		s, atMost := l.Try(ctx, n), max(pause, time.Duration(l.looking.Load())*pauseOfAll)
 		if !s.IsNone() || !l.pause(ctx, timer, atMost/2+rand.N(atMost)) {
@@ -205,7 +205,7 @@ func (l *Loads) Permit(ctx context.Context, s *Slot) bool {
 	if l.Fleet == nil || s.right != ofOwn || s.permit != nil {
 		return true
 	}
-	if s.permit = l.Fleet.take(ctx, flight.CallersOf(ctx)); s.permit == nil {
+	if s.permit = l.Fleet.take(ctx, flight.WaitersOf(ctx).Callers); s.permit == nil {
 		l.Free(*s)
 		return false
 	}
@@ -219,7 +219,7 @@ func (l *Loads) acquire(ctx context.Context, s *slots.Slots) bool {
 	}
 	l.journal.MaxLoads.Waits("max_loads", l.max)
 	defer l.journal.MaxLoads.Waited()
-	return s.Acquire(ctx, flight.CallersOf(ctx))
+	return s.Acquire(ctx, flight.WaitersOf(ctx).Callers)
 }
 
 // Free gives a slot back that a load has used.

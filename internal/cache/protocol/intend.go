@@ -6,8 +6,8 @@ import (
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
-// aftermath is for how long the end of an intent that nobody ended is known: longer than any TTL can be late.
-const aftermath = time.Minute
+// Aftermath is for how long the end of an intent that nobody ended is known: longer than any TTL can be late.
+const Aftermath = time.Minute
 
 // Intend lets an intent of a transaction stand on the key, for IntentTTL: until then, or until it is done, what is cached lasts no
 // longer than it. The intent is any text that no other one has.
@@ -15,7 +15,7 @@ func (k *Keyspace) Intend(valueKey, intent, notice string) *script.Call {
 	return &script.Call{
 		Script: intendScript,
 		Keys:   withAllVersionSlots(valueKey, untilKey(valueKey)),
-		Args:   []any{intent, k.intentMillis(), script.Millis(aftermath), k.Channel, notice, writtenAt},
+		Args:   []any{intent, k.intentMillis(), script.Millis(Aftermath), k.Channel, notice, writtenAt},
 	}
 }
 
@@ -24,7 +24,7 @@ func (k *Keyspace) RenewIntend(valueKey, intent string) script.Call {
 	return script.Call{
 		Script: renewIntendScript,
 		Keys:   withAllVersionSlots(valueKey, untilKey(valueKey)),
-		Args:   []any{intent, k.intentMillis(), script.Millis(aftermath)},
+		Args:   []any{intent, k.intentMillis(), script.Millis(Aftermath)},
 	}
 }
 

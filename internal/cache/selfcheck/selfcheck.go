@@ -31,11 +31,9 @@ type Checks struct {
 	Echoes   bool     // it is only used where scripts may publish
 	Channels []string // that the Guard listens to
 
-	Notice        func(key string) string       // is the next message that local tiers are to forget the key
-	Invalidation  func(key string) *script.Call // is the next request that invalidates the key
-	Invalidate    func(ctx context.Context, key string) error
-	InvalidateTag func(ctx context.Context, tag string) error
-	Lock          func(ctx context.Context, key string) error // takes the lock of an update, and releases it
+	Notice     func(key string) string // is the next message that local tiers are to forget the key
+	Invalidate func(ctx context.Context, keys, names []string) error
+	Lock       func(ctx context.Context, key string) error // takes the lock of an update, and releases it
 }
 
 // Run makes all checks, and says which server answers, if that is known. If the Guard is closed meanwhile, the error is the cause of that.
@@ -159,10 +157,10 @@ func (c *Checks) scripts(ctx context.Context) error {
 		{"renew", func() *script.Call { r := c.Keys.Renew(valueKey, token); return &r }, int64(1)},
 		{"fill", func() *script.Call { return c.Keys.Fill(valueKey, fill) }, "stored"},
 		{"acquire a value", func() *script.Call { return acquire }, "value"},
-		{"invalidate", func() *script.Call { return c.Invalidation(key) }, int64(1)},
+		{"invalidate", func() *script.Call { return c.Keys.Invalidate(valueKey, c.Notice(key)) }, int64(1)},
 		{"acquire", func() *script.Call { return acquire }, "lease"},
 		{"fail", func() *script.Call { return c.Keys.Fail(valueKey, token, "self-check") }, int64(1)},
-		{"invalidate", func() *script.Call { return c.Invalidation(key) }, int64(1)}, // the failure
+		{"invalidate", func() *script.Call { return c.Keys.Invalidate(valueKey, c.Notice(key)) }, int64(1)}, // the failure
 		{"acquire", func() *script.Call { return acquire }, "lease"},
 		{"release", func() *script.Call { return c.Keys.Release(valueKey, token) }, int64(1)},
 		{"begin_update", func() *script.Call { return c.Keys.BeginUpdate(valueKey, token, c.Notice(key), 0) }, int64(1)},
@@ -175,7 +173,7 @@ func (c *Checks) scripts(ctx context.Context) error {
 			return c.Keys.BeginUpdate(valueKey, token, c.Notice(key), acl.Patience)
 		}, generation},
 		{"put", func() *script.Call { return c.Keys.EndUpdate(valueKey, token, c.Notice(key), fill) }, "stored"},
-		{"invalidate", func() *script.Call { return c.Invalidation(key) }, int64(1)},
+		{"invalidate", func() *script.Call { return c.Keys.Invalidate(valueKey, c.Notice(key)) }, int64(1)},
 	} {
 		reply, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (any, error) {
 			return step.call().Run(ctx, c.Redis).Result()
@@ -222,7 +220,7 @@ func (c *Checks) tagged(ctx context.Context) error {
 	if _, err := epochs.Stamp(ctx, nil); err != nil {
 		return fmt.Errorf("cannot make an epoch: %w", err)
 	}
-	if err := c.InvalidateTag(ctx, key); err != nil {
+	if err := c.Invalidate(ctx, nil, []string{epoch.OfTag(key)}); err != nil {
 		return fmt.Errorf("cannot invalidate a tag: %w", err)
 	}
 	return nil
@@ -248,7 +246,7 @@ func (c *Checks) invalidation(ctx context.Context) error {
 		c.Inbox.Listen(c.Keys.Channel, l)
 		defer l.Stop()
 	}
-	if err := c.Invalidate(ctx, key); err != nil {
+	if err := c.Invalidate(ctx, []string{key}, nil); err != nil {
 		return fmt.Errorf("cannot invalidate a key: %w", err)
 	}
 	if !c.Local {

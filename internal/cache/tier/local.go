@@ -62,7 +62,7 @@ func (l *Local) Close() {
 func (l *Local) NeedsEchoes() bool { return l != nil && l.echoes != nil }
 
 // Deaf reports whether echoes are asked for, and do not come back.
-func (l *Local) Deaf() bool { return l.NeedsEchoes() && l.echoes.Missing(l.maxLag) }
+func (l *Local) Deaf() bool { return l.NeedsEchoes() && l.echoes.Missing(l.MaxLag) }
 
 // Mark is called before a key is read; see the type Mark.
 func (l *Local) Mark(key string) Mark {

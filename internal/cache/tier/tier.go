@@ -26,10 +26,8 @@ type Limits struct {
 
 // Tier keeps values. It is safe for concurrent use.
 type Tier struct {
-	ttl        time.Duration
-	maxLag     time.Duration
-	echo       func(key string) *wake.Echo // nil: there is none
-	clock      clock.Clock
+	Limits
+
 	cache      store
 	hot        *hottest.Ranking // nil: every key is kept
 	feed       feed
@@ -79,11 +77,11 @@ func (t *Tier) ForgetMany(name string) {
 }
 
 // Past is for how long the item's TTL has been over.
-func (t *Tier) Past(i *Item) time.Duration { return max(t.clock.Mono()-i.ends, 0) }
+func (t *Tier) Past(i *Item) time.Duration { return max(t.Clock.Mono()-i.ends, 0) }
 
 // New returns an empty tier. Live says whether notices arrive; it is called for every Get.
 func New(l Limits, live func() bool) (*Tier, error) {
-	t := &Tier{ttl: l.TTL, maxLag: l.MaxLag, echo: l.Echo, clock: l.Clock, live: live, seed: maphash.MakeSeed()}
+	t := &Tier{Limits: l, live: live, seed: maphash.MakeSeed()}
 	var err error
 	t.cache, err = newStore(l, func() { t.evictions.Add(1) })
 	if err != nil {
@@ -129,30 +127,30 @@ func (t *Tier) Has(key string) bool {
 // before the echo that follows them.
 func (t *Tier) serves(i *Item) bool {
 	now := clock.Mono()
-	return t.clock.MonoAt(now) < i.until && t.informed(i.echo, now) &&
+	return t.Clock.MonoAt(now) < i.until && t.informed(i.echo, now) &&
 		i.generation == t.generation.Load() && !i.gone.Load() && i.standing()
 }
 
 // informed reports whether notices are known to arrive, and none to be missing.
 func (t *Tier) informed(echo *wake.Echo, now time.Duration) bool {
-	return t.live() && !t.feed.waiting(now) && (echo == nil || echo.IsYoung(now, t.maxLag))
+	return t.live() && !t.feed.waiting(now) && (echo == nil || echo.IsYoung(now, t.MaxLag))
 }
 
 // IsInformed reports whether no notice of the key can be missing that is older than MaxLag.
 func (t *Tier) IsInformed(key string) bool { return t.informed(t.echoOf(key), clock.Mono()) }
 
 func (t *Tier) echoOf(key string) *wake.Echo {
-	if t.echo == nil {
+	if t.Echo == nil {
 		return nil
 	}
-	return t.echo(key)
+	return t.Echo(key)
 }
 
 // GetAnyway returns what is kept for the key and not too old, though notices may be missing; nil if there is nothing.
 func (t *Tier) GetAnyway(key string) *Item {
 	i, found := t.cache.GetIfPresent(key)
 	_ = t.feed.waiting(clock.Mono()) // it may void the item
-	if !found || i.generation != t.generation.Load() || t.clock.Mono() >= i.last || !i.standing() {
+	if !found || i.generation != t.generation.Load() || t.Clock.Mono() >= i.last || !i.standing() {
 		return nil
 	}
 	return i
@@ -170,7 +168,7 @@ func (t *Tier) Mark(key string) Mark {
 	now := clock.Mono()
 	_ = t.feed.waiting(now) // it may void what is kept, and not what is read from now on
 	return Mark{
-		live: t.live(), at: t.clock.MonoAt(now), generation: t.generation.Load(), epoch: t.stripe(key).Load(),
+		live: t.live(), at: t.Clock.MonoAt(now), generation: t.generation.Load(), epoch: t.stripe(key).Load(),
 	}
 }
 
@@ -182,7 +180,7 @@ func (t *Tier) Keep(key string, m Mark, i *Item, value any, size int, fresh, usa
 		return
 	}
 	i.Value, i.bytes, i.generation, i.under, i.echo = value, size, m.generation, under, t.echoOf(key)
-	i.until, i.last, i.ends = m.at+min(fresh, t.ttl), m.at+min(max(fresh, usable), t.ttl), m.at+fresh
+	i.until, i.last, i.ends = m.at+min(fresh, t.TTL), m.at+min(max(fresh, usable), t.TTL), m.at+fresh
 	epoch := t.stripe(key)
 	t.cache.keep(key, i, func() bool { return epoch.Load() == m.epoch })
 }

@@ -25,7 +25,7 @@ type Change struct {
 
 	mu     sync.Mutex
 	stands map[target]*stand
-	tags   map[string]struct{}
+	tagged bool        // tags are named
 	timer  *time.Timer // fires when Timeout is over
 	over   bool        // nothing is renewed any more
 	called bool        // Done was
@@ -36,7 +36,7 @@ type Change struct {
 func (w *Writes) change(shared bool) *Change {
 	c := &Change{of: w, text: rand.Text(), shared: shared, since: time.Now(), stands: make(map[target]*stand)}
 	if shared {
-		c.text += " " + strconv.FormatInt(c.since.UnixMilli(), 10) + " " + w.Instance
+		c.text += " " + strconv.FormatInt(c.since.UnixMilli(), 10) + " " + w.Keys.Instance
 	}
 	return c
 }
@@ -44,7 +44,6 @@ func (w *Writes) change(shared bool) *Change {
 // Begin begins a shared change that names nothing yet, and that Timeout bounds. It is followed by Done or Stop.
 func (w *Writes) Begin() *Change {
 	c := w.change(true)
-	c.tags = make(map[string]struct{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stand[c] = struct{}{}
@@ -56,20 +55,14 @@ func (w *Writes) Begin() *Change {
 // add notes what is named, so that Done invalidates it, and returns what Redis is not known to have: what is new, and
 // what was named by a call that failed, or has no answer yet.
 func (c *Change) add(named, tags []string) (added []target, err error) {
-	names := make([]string, len(tags))
-	for i, tag := range tags {
-		names[i] = epoch.OfTag(tag)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.endedLocked(); err != nil {
 		return nil, err
 	}
-	for _, tag := range tags {
-		c.tags[tag] = struct{}{}
-	}
+	c.tagged = c.tagged || len(tags) > 0
 	missing := make(map[target]bool) // what is named twice is asked for once
-	for _, t := range c.of.targets(named, names) {
+	for _, t := range c.of.targets(named, epoch.OfTags(tags)) {
 		if !c.standLocked(t).placed && !missing[t] {
 			added, missing[t] = append(added, t), true
 		}
@@ -119,7 +112,7 @@ func (c *Change) names(key string) (named, tags bool) {
 		return false, false
 	}
 	_, named = c.stands[c.of.key(keys{c.of}, key)]
-	return named, len(c.tags) > 0
+	return named, c.tagged
 }
 
 // namesTag reports whether one of the tags is named.
@@ -127,7 +120,7 @@ func (c *Change) namesTag(tags protocol.Tags) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for tag := range tags.All() {
-		if _, named := c.tags[string(tag)]; named {
+		if _, named := c.stands[target{sort: epochs{c.of}, name: epoch.OfTag(string(tag))}]; named { // in the first part as in all
 			return true
 		}
 	}

@@ -142,7 +142,7 @@ func (f fence) Fence() int64 { return int64(f) }
 
 // fenced calls f under the WriteLock of a key.
 func (u *Update) fenced(ctx context.Context, key string, f func(context.Context) error) error {
-	return u.of.WriteLock.DoFenced(ctx, u.of.Prefix+":"+key, func(ctx context.Context, number int64) error {
+	return u.of.WriteLock.DoFenced(ctx, u.of.Keys.Prefix+":"+key, func(ctx context.Context, number int64) error {
 		return f(locker.WithFence(ctx, fence(number)))
 	})
 }

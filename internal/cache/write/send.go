@@ -64,33 +64,25 @@ func (w *Writes) tell(ctx context.Context, all []request, call func(sort, *reque
 		w.InProcess.Overtake()
 		return nil
 	}
-	levels := w.Owner.Levels()
-	if levels == nil || len(all) < 2 {
-		w.tellStage(ctx, all, call, later, nil)
-		return failed(all)
+	stages := []stage{{ends: all}}
+	if levels := w.Owner.Levels(); levels != nil && len(all) > 1 {
+		stages = levels.stages(all)
 	}
-	var told []error
-	away := make([]error, w.Breakers.Len())
-	for _, s := range levels.stages(all) {
-		w.tellStage(ctx, s.ends, call, append(s.after, later...), away)
-		told = append(told, failed(s.ends))
+	var told error
+	away := make([]error, w.Breakers.Len()) // parts that were in an earlier stage are not waited for again
+	for _, s := range stages {
+		after := append(s.after, later...)
+		inParts(s.ends, func(part []request) {
+			if of := part[0].part; away[of] == nil {
+				away[of] = w.askPart(ctx, "invalidate", part, call)
+			} else {
+				w.untold("invalidate", part, away[of])
+			}
+			w.enqueue(part, after)
+		})
+		told = errs.Join(told, failed(s.ends))
 	}
-	return errs.Join(told...)
-}
-
-// tellStage does so at once. A part that was away in an earlier stage is not waited for again.
-func (w *Writes) tellStage(ctx context.Context, all []request, call func(sort, *request) *script.Call, after []target, away []error) {
-	inParts(all, func(part []request) {
-		switch of := part[0].part; {
-		case away == nil:
-			_ = w.askPart(ctx, "invalidate", part, call) // each has its error
-		case away[of] == nil:
-			away[of] = w.askPart(ctx, "invalidate", part, call)
-		default:
-			w.untold("invalidate", part, away[of])
-		}
-		w.enqueue(part, after)
-	})
+	return told
 }
 
 // inParts calls f for the requests of each part of the keyspace at once, as parts fail separately, and waits for all.

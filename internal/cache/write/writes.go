@@ -30,19 +30,17 @@ import (
 	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/lease"
-	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Config is what Writes need of their Guard.
 type Config struct {
-	Prefix, Instance string
-	Timeout          time.Duration // UpdateTimeout; -1: none
-	Anyway           bool          // UpdateAnyway: a change stands for its caller even if Redis does not know of it
-	Replicas         int           // have to acknowledge what is written
-	Logger           *slog.Logger
-	Closed           error // of what is done after the end of the Guard
+	Timeout  time.Duration // UpdateTimeout; -1: none
+	Anyway   bool          // UpdateAnyway: a change stands for its caller even if Redis does not know of it
+	Replicas int           // have to acknowledge what is written
+	Logger   *slog.Logger
+	Closed   error // of what is done after the end of the Guard
 
 	Keys      *protocol.Keyspace
 	Epochs    *epoch.Epochs
@@ -108,11 +106,6 @@ func (w *Writes) InvalidateOnce(ctx context.Context, keys, names []string) error
 
 // Notice is the next message that local tiers are to forget the key.
 func (w *Writes) Notice(key string) string { return keys{w}.notice(w.key(keys{w}, key)) }
-
-// Invalidation is the next call that invalidates the key.
-func (w *Writes) Invalidation(key string) *script.Call {
-	return w.Keys.Invalidate(w.Keys.ValueKey(key), w.Notice(key))
-}
 
 // Intents is how many shared changes stand, and since when the oldest does.
 func (w *Writes) Intents() (n int, oldest time.Time) {
