@@ -55,7 +55,11 @@ func (c *Checks) run(ctx context.Context) error {
 	for _, check := range []func(context.Context) error{
 		c.rights, c.subscription, c.Messages, c.publishing, c.scripts, c.tagged, c.lock, c.invalidation,
 	} {
-		if err := check(ctx); err != nil {
+		err := check(ctx)
+		if closed := context.Cause(c.Life.Ending); err != nil && closed != nil {
+			return closed
+		}
+		if err != nil {
 			return err
 		}
 	}
