@@ -5,8 +5,12 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"log/slog"
+	"os"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,4 +137,45 @@ func durations(of reflect.Type) (n int) {
 		}
 	}
 	return n
+}
+
+// Somebody looks for the line at night.
+func TestEachLineOfTheLogIsInTheGuideForTheNight(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../../docs/at-3am.md")
+	expect.ErrorIs(t, err)
+	has := func(line string) {
+		if !isIn(string(guide), line) {
+			t.Errorf("docs/at-3am.md has no line for %q", line)
+		}
+	}
+	unlogged := []What{Rejected, AlteredAgain, Kept, RemovedAgain}
+	for _, what := range allEvents(t) {
+		if !slices.Contains(unlogged, what) {
+			has(string(what))
+		}
+	}
+	var j Journal
+	j.Open(Config{Logger: slog.New(slog.DiscardHandler), Pending: func() int { return 0 }, Untold: func() int { return 0 }})
+	defer j.Close()
+	fields := reflect.ValueOf(&j).Elem()
+	for i := range fields.NumField() {
+		if e := episodeIn(fields.Field(i)); e != nil {
+			has(e.begun)
+			has(e.over)
+		}
+	}
+}
+
+// isIn reports whether the guide has the line, or its first words, as code.
+func isIn(guide, line string) bool {
+	line, _, _ = strings.Cut(line, ",")
+	words := strings.Fields(line)
+	for n := len(words); n > 1; n-- {
+		short := strings.TrimSuffix(strings.Join(words[:n], " "), ":")
+		if strings.Contains(guide, "`"+short) || strings.Contains(guide, "`cacheguard: "+short) {
+			return true
+		}
+	}
+	return false
 }
