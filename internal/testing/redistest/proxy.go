@@ -24,7 +24,8 @@ type Proxy struct {
 	refusing sync.Mutex // held by Refuse
 
 	mu       sync.Mutex
-	listener net.Listener // nil while connections are refused
+	listener net.Listener  // nil while connections are refused
+	accepts  chan struct{} // closed when the last listener accepts nothing more
 	links    map[*link]struct{}
 	cuts     int // a link from before a cut must not outlive it
 	weather
@@ -101,8 +102,9 @@ func (p *Proxy) listen() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.listener = l
-	p.tasks.Go(func() { p.accept(l) }) // owner: proxy; stops when Refuse closes l; joined at the end of the test
+	accepts := make(chan struct{})
+	p.listener, p.accepts = l, accepts
+	p.tasks.Go(func() { defer close(accepts); p.accept(l) }) // owner: proxy; stops when Refuse closes l; joined at the end of the test
 	return nil
 }
 

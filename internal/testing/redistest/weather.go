@@ -41,7 +41,7 @@ func (p *Proxy) Refuse(on bool) {
 	p.refusing.Lock()
 	defer p.refusing.Unlock()
 	p.mu.Lock()
-	l := p.listener
+	l, accepts := p.listener, p.accepts
 	if on {
 		p.listener = nil
 	}
@@ -51,6 +51,7 @@ func (p *Proxy) Refuse(on bool) {
 	switch {
 	case on && l != nil:
 		err = l.Close()
+		<-accepts // until then the port may be open
 		p.Cut()
 	case !on && l == nil:
 		err = p.listenAgain()
