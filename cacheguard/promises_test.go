@@ -102,7 +102,7 @@ func withFewRights(t *testing.T) arena {
 }
 
 func onCluster(t *testing.T) arena {
-	shared := sharedCluster(t)
+	shared := redistest.SharedCluster(t)
 	return arena{client: func(tb testing.TB) client { return shared.Client(tb) }}
 }
 
