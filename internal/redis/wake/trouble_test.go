@@ -111,21 +111,28 @@ func TestSubscriptionThatFallsSilentIsReplaced(t *testing.T) {
 	expectDelivery(t, in, "k")
 }
 
+// mute returns an inbox that no probe gets to, whose first subscription has ended for that.
+func mute(t *testing.T) (p *redistest.Proxy, in *wake.Inbox, rule *redistest.Rule) {
+	t.Helper()
+	p = redistest.StartProxy(t, shared.Addr())
+	in = listening(t, p.Client(t))
+	watch(t, in, "k").Waiting()
+	rule = p.On(redistest.Command("publish"), redistest.Hold)
+	t.Cleanup(rule.Remove)
+	awaitNoAddress(t, in)
+	return p, in, rule
+}
+
 // Each new subscription is confirmed, and brings nothing either.
 func TestConfirmationsDoNotStandInForMessages(t *testing.T) {
 	t.Parallel()
-	p := redistest.StartProxy(t, shared.Addr())
-	in := listening(t, p.Client(t))
-	watch(t, in, "k").Waiting()
+	p, in, rule := mute(t)
 	var back atomic.Int64
 	defer in.OnLive(func(live bool, _ error) {
 		if live {
 			back.Add(1)
 		}
 	})()
-	rule := p.On(redistest.Command("publish"), redistest.Hold) // no probe gets there
-	defer rule.Remove()
-	awaitNoAddress(t, in)
 	before := back.Load()
 	awaitSubscriptions(t, p, 4)
 	if n := back.Load() - before; n > 0 {
@@ -139,11 +146,7 @@ func TestConfirmationsDoNotStandInForMessages(t *testing.T) {
 // Nothing can be learned there.
 func TestASubscriptionCountsWhoseProbesAreRefusedFromThenOn(t *testing.T) {
 	t.Parallel()
-	p := redistest.StartProxy(t, shared.Addr())
-	in := listening(t, p.Client(t))
-	watch(t, in, "k").Waiting()
-	rule := p.On(redistest.Command("publish"), redistest.Hold)
-	awaitNoAddress(t, in)
+	p, in, rule := mute(t)
 	p.On(redistest.Command("publish"), redistest.ReplyError("NOPERM no"))
 	rule.Remove()
 	awaitAddress(t, in)
