@@ -20,20 +20,20 @@ func TestCloseBesideUpdatesThatHaveLostTheirLocksJoinsThemAll(t *testing.T) {
 		f := newFleet(t, standalone(t), 1, Config{LeaseTTL: time.Second})
 		g := f.guards[0]
 		var writing, all sync.WaitGroup
-		var once sync.Once
 		lost := make(chan struct{})
+		lose := sync.OnceFunc(func() { close(lost) })
 		var deleted atomic.Bool
 		for i := range 40 {
 			writing.Add(1)
 			all.Go(func() { // owner: the test; ends with Update; joined below
 				early := false // the machine stood still, and Redis may have had the lock all the same
 				began := sync.OnceFunc(writing.Done)
-				defer once.Do(func() { close(lost) })
+				defer lose()
 				defer began() // it may lose its lock before it writes
 				err := g.Update(context.Background(), fmt.Sprint("k", i), func(ctx context.Context) error {
 					began()
 					<-ctx.Done()
-					once.Do(func() { close(lost) })
+					lose()
 					early = !deleted.Load()
 					return nil
 				})
