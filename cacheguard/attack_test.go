@@ -73,6 +73,9 @@ func TestNoLateReplyKeepsAnOldValueBeyondAnInvalidation(t *testing.T) {
 		},
 	} {
 		for nth := range 8 {
+			if !expect.Drawn(3) {
+				continue
+			}
 			t.Run(fmt.Sprint(name, " ", nth), func(t *testing.T) {
 				t.Parallel()
 				g := newGround(t)
@@ -112,6 +115,9 @@ func TestTheInstanceThatInvalidatesAllServesNothingOldFromItsTier(t *testing.T) 
 	for _, c := range []struct{ kind, late, many bool }{
 		{kind: true}, {kind: true, late: true}, {kind: true, many: true}, {}, {late: true}, {many: true}, {late: true, many: true},
 	} {
+		if !expect.Drawn(2) {
+			continue
+		}
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			t.Parallel()
 			g, things := newGround(t), 300
@@ -198,6 +204,9 @@ func TestAnInvalidationThatIsSentAgainWhileAGetReadsIsHeeded(t *testing.T) {
 		},
 	} {
 		for _, local := range []bool{false, true} {
+			if !expect.Drawn(2) {
+				continue
+			}
 			t.Run(fmt.Sprint(name, ", a tier: ", local), func(t *testing.T) {
 				t.Parallel()
 				g := newGround(t)

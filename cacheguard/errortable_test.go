@@ -147,6 +147,9 @@ func TestNoFaultAtAnyStepOfAChangeMakesItsNilWrongOrItsErrorNameless(t *testing.
 	for name, change := range changes {
 		for _, step := range change.steps {
 			for _, fault := range faults {
+				if !expect.Drawn(3) {
+					continue
+				}
 				t.Run(name+", "+step+", "+string(fault), func(t *testing.T) {
 					t.Parallel()
 					x := newChanged(t, shared, impatient)
@@ -229,6 +232,9 @@ func TestUpdatesPutsAndIntentsSurviveADeathAtEachStep(t *testing.T) {
 		}
 		for _, step := range change.steps {
 			for _, fault := range []redistest.Fault{redistest.CutBefore, redistest.DropReply} { // before Redis runs it, and after
+				if !expect.Drawn(2) {
+					continue
+				}
 				t.Run(name+", "+step+", "+string(fault), func(t *testing.T) {
 					t.Parallel()
 					x := newChanged(t, shared, impatient)

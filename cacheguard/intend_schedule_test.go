@@ -223,7 +223,7 @@ func TestNoOrderOfLoadsReadersAndATransactionLeavesAStaleValue(t *testing.T) {
 
 func TestEachRuleOfTheIntentsIsNeeded(t *testing.T) {
 	t.Parallel()
-	for name, rule := range map[string]intentRules{
+	for name, rule := range expect.Some(3, map[string]intentRules{
 		"that values from before it end with an intent": {noCut: true},
 		"that leases from before it are marked":         {noMark: true},
 		"that what is stored ends with it":              {noBound: true},
@@ -233,7 +233,8 @@ func TestEachRuleOfTheIntentsIsNeeded(t *testing.T) {
 		"that local tiers keep nothing that ends":       {tierKeeps: true},
 		"that Done removes leases":                      {leaseStays: true},
 		"that a marked lease needs a known intent":      {noRefusal: true},
-	} {
+	}) {
+
 		if wrong := checkIntents(t, rule); wrong == "" {
 			t.Errorf("without the rule %s nothing is wrong", name)
 		} else {

@@ -150,14 +150,15 @@ func TestNoOrderOfLoadsReadersAndAnIntentOnATagLeavesAStaleValue(t *testing.T) {
 
 func TestEachRuleOfIntentsOnTagsIsNeeded(t *testing.T) {
 	t.Parallel()
-	for name, rule := range map[string]tagRules{
+	for name, rule := range expect.Some(3, map[string]tagRules{
 		"that epochs from before it end with an intent":  {noCut: true},
 		"that those made under it do":                    {makesLong: true},
 		"that the epoch of all tags together does":       {anyLasts: true},
 		"that its end is remembered for a while":         {noEvidence: true},
 		"that local tiers hear of it":                    {noNotice: true},
 		"that local tiers keep nothing whose epoch ends": {tierKeeps: true},
-	} {
+	}) {
+
 		if wrong := checkTagIntents(t, oneLoadAndAReader, rule); wrong == "" {
 			t.Errorf("without the rule %s nothing is wrong", name)
 		} else {

@@ -24,7 +24,7 @@ type drawing struct {
 }
 
 func newDrawing(t *testing.T) *drawing {
-	d := &drawing{redistest.StartCluster(t, 0), make(map[string]*redistest.Proxy)}
+	d := &drawing{redistest.SharedCluster(t), make(map[string]*redistest.Proxy)}
 	for _, node := range d.cluster.Addrs() {
 		d.proxies[node] = redistest.StartProxy(t, node)
 	}

@@ -34,7 +34,7 @@ func newLayers(t *testing.T, declared bool, cfg Config, names ...string) *layers
 	t.Helper()
 	l := &layers{t: t, names: names}
 	l.write("old")
-	cluster := redistest.StartCluster(t, 0)
+	cluster := redistest.SharedCluster(t)
 	var through atomic.Pointer[string] // the node
 	writer := cluster.Client(t, func(o *redis.ClusterOptions) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {

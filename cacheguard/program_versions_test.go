@@ -94,7 +94,9 @@ func TestWhateverOneVersionInvalidatesIsInvalidatedForAll(t *testing.T) {
 				ways := waysToInvalidate(db)
 				for _, way := range slices.Sorted(maps.Keys(ways)) {
 					for n, by := range append(slices.Clone(all), other) {
-						id++
+						if id++; !expect.Drawn(3) {
+							continue
+						}
 						invalidateAndExpect(f, db, all, id, n, way, func() error { return ways[way](by, id) })
 					}
 				}

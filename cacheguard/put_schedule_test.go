@@ -128,13 +128,14 @@ func TestNoScheduleOfReadersAndAPutLeavesAStaleValue(t *testing.T) {
 
 func TestEachPartOfAPutsEndIsNeeded(t *testing.T) {
 	t.Parallel()
-	for name, rule := range map[string]putRules{
+	for name, rule := range expect.Some(3, map[string]putRules{
 		"generation check":         {noGenerationCheck: true},
 		"deletion":                 {noDelete: true},
 		"generation and intent":    {noChecks: true},
 		"deletion and generation":  {noDelete: true, noGenerationCheck: true},
 		"deletion and both checks": {noDelete: true, noChecks: true},
-	} {
+	}) {
+
 		if _, _, wrong := checkPut([]int{writerSteps, readerSteps, intruderSteps}, 1, rule); wrong == "" {
 			t.Errorf("without the %s nothing is wrong", name)
 		} else {

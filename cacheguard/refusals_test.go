@@ -149,7 +149,7 @@ func TestWhatIsRefusedBeforeRedisIsAskedIsNoFailureOfRedis(t *testing.T) {
 			defer stop()
 			seed := rand.Uint64()
 			draw := rand.New(rand.NewPCG(seed, 0))
-			for range expect.Samples(100, 400) {
+			for range expect.Samples(30, 400) {
 				name := names[draw.IntN(len(names))]
 				bad := []string{"", strings.Repeat("k", 65_537), "\xff" + strings.Repeat("ä", 1<<16), "good", "a b\n\x00"}[draw.IntN(5)]
 				ctx := []context.Context{t.Context(), ended, late}[draw.IntN(3)]

@@ -4,6 +4,8 @@ package expect
 
 import (
 	"errors"
+	"iter"
+	"math/rand/v2"
 	"os"
 	"testing"
 )
@@ -47,3 +49,18 @@ func Samples(few, many int) int {
 	}
 	return few
 }
+
+// Some has the cases of a table that are tried: a few, by chance, or all if THOROUGH is set.
+func Some[K comparable, V any](few int, table map[K]V) iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		left := Samples(few, len(table))
+		for k, v := range table { // which begins somewhere else each time
+			if left--; left < 0 || !yield(k, v) {
+				return
+			}
+		}
+	}
+}
+
+// Drawn reports whether a case of a large table is tried: one of so many, by chance, or each if THOROUGH is set.
+func Drawn(of int) bool { return rand.IntN(Samples(of, 1)) == 0 }

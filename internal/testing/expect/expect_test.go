@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"testing"
 
 	"github.com/cacheguard/go/internal/testing/expect"
@@ -51,6 +52,24 @@ func TestErrorIsLooksThroughWrapping(t *testing.T) {
 func TestSamplesAreManyWhereTHOROUGHIsSet(t *testing.T) {
 	t.Setenv("THOROUGH", "")
 	expect.Equal(t, "by default", expect.Samples(3, 30), 3)
+	table := map[string]int{"a": 1, "b": 2, "c": 3, "d": 4}
+	expect.Equal(t, "cases by default", len(maps.Collect(expect.Some(2, table))), 2)
+	drawn, firsts := 0, make(map[string]bool)
+	for range 1000 {
+		if expect.Drawn(2) {
+			drawn++
+		}
+		for first := range expect.Some(1, table) {
+			firsts[first] = true
+		}
+	}
+	if drawn == 0 || drawn == 1000 || len(firsts) != len(table) {
+		t.Errorf("%d of 1000 cases are drawn, where one in two is to be, and %d of %d", drawn, len(firsts), len(table))
+	}
 	t.Setenv("THOROUGH", "1")
 	expect.Equal(t, "where it is set", expect.Samples(3, 30), 30)
+	expect.Equal(t, "cases", len(maps.Collect(expect.Some(2, table))), 4)
+	for range 1000 {
+		expect.Equal(t, "a case is tried", expect.Drawn(2), true)
+	}
 }

@@ -18,7 +18,9 @@ const (
 	// Brisk is for tests in which the time has to be up. A machine that is busy, or stands still for some 100 ms, keeps it all the same.
 	Brisk = 2 * time.Second
 
-	pollInterval = 10 * time.Millisecond
+	// Who awaits polls often what comes at once, and what takes seconds seldom: dozens of tests wait side by side.
+	pollAtFirst, pollAtLast = 5 * time.Millisecond, 50 * time.Millisecond
+
 	awaitTimeout = Patience
 )
 
@@ -68,8 +70,7 @@ type final struct{ error }
 
 // await asks until check returns nil or a final error, and gives up with check's last error when ctx ends.
 func await(ctx context.Context, check func() error) error {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
+	began := time.Now()
 	for {
 		err := check()
 		if err == nil {
@@ -81,7 +82,7 @@ func await(ctx context.Context, check func() error) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("redistest: gave up waiting: %w", err)
-		case <-tick.C:
+		case <-time.After(min(pollAtLast, max(pollAtFirst, time.Since(began)/10))):
 		}
 	}
 }
