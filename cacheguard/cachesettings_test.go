@@ -173,13 +173,16 @@ func TestTwoVersionsOfAStructDoNotReplaceEachOthersEntriesInTurns(t *testing.T) 
 		v, _ := f.redis.Get(ctx, f.value("p:1")).Result()
 		return v
 	}
+	began := time.Now()
 	both(1)
 	first := stored()
 	both(5)
 	expect.Equal(t, "the entry stays", stored(), first)
 	expect.Equal(t, "loads", f.events.loads.Load(), 1+2*6)
 	expect.Equal(t, "damaged", f.events.damaged.Load(), 2*6)
-	expect.Equal(t, "logged once", strings.Count(log.String(), "entry cannot be decoded"), 1)
+	if n, most := strings.Count(log.String(), "entry cannot be decoded"), 1+int(time.Since(began)/(10*time.Second)); n < 1 || n > most {
+		t.Errorf("logged %d times, want once, or on a slow machine at most %d times", n, most) // again after ten seconds
+	}
 	expect.Equal(t, "with its cache", strings.Contains(log.String(), "kind=p"), true)
 
 	// Later the entry may be left over from a version that is gone. It is replaced once.
