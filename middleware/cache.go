@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/testenv"
 	"github.com/cacheguard/go/internal/run/clock"
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
 	"github.com/cacheguard/go/middleware/internal/canonical"
@@ -30,6 +33,7 @@ type Cache struct {
 	clock   clock.Clock // that pages age by
 	hidden  []string    // Config.HideFields
 	hits    *cachestatus.Hits
+	panics  report.Throttle
 	tagged  atomic.Bool                    // there are pages with tags
 	warms   atomic.Bool                    // Warm has been called
 	seen    atomic.Pointer[observe.Counts] // of package admin; nil: nobody looks
@@ -61,6 +65,6 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 	return c, nil
 }
 
-func (c *Cache) logPanic(ctx context.Context, panicked any, stack []byte) {
-	c.cfg.Logger.ErrorContext(ctx, "middleware: handler panicked", "panic", panicked, "stack", string(stack))
+func (c *Cache) logPanic(ctx context.Context, path string, panicked any, stack []byte) {
+	c.panics.Log(ctx, c.cfg.Logger, slog.LevelError, "middleware: handler panicked", "", "path", errs.Short(path), "panic", panicked, "stack", string(stack))
 }

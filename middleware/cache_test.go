@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
@@ -67,11 +69,20 @@ func TestAClientThatLeavesDoesNotTakeTheOthersResponseAway(t *testing.T) {
 	expect.Equal(t, "calls", p.calls.Load(), 1)
 }
 
+// logs has what a Logger writes.
+type logs chan string
+
+func (l logs) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
+}
+
 func TestAPanicReachesNetHTTPForOneAndTheOthersGet500(t *testing.T) {
 	t.Parallel()
 	recovered := make(chan any, 10)
 	p := newPage(func(http.ResponseWriter, *http.Request) { panic("ouch") }).held()
 	var f *fleet
+	logged := make(logs, 10)
 	outer := func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if v := recover(); v != nil {
@@ -81,7 +92,7 @@ func TestAPanicReachesNetHTTPForOneAndTheOthersGet500(t *testing.T) {
 		}()
 		f.caches[0].Handler(p).ServeHTTP(w, r)
 	}
-	f = newFleet(t, 1, Config{}, p)
+	f = newFleet(t, 1, Config{Logger: slog.New(slog.NewTextHandler(logged, nil))}, p)
 	f.front(http.HandlerFunc(outer))
 	first := f.async(0, "/")
 	<-p.begun
@@ -94,6 +105,16 @@ func TestAPanicReachesNetHTTPForOneAndTheOthersGet500(t *testing.T) {
 		t.Errorf("recovered %v", p)
 	}
 	expect.Equal(t, "further panics", len(recovered), 0)
+	if line := <-logged; !strings.Contains(line, "handler panicked") || !strings.Contains(line, "path=/ ") || !strings.Contains(line, "cache_test.go") {
+		t.Errorf("logged: %s", line)
+	}
+	began := time.Now()
+	for range 5 {
+		f.get("/")
+	}
+	if most := int(time.Since(began) / (10 * time.Second)); len(logged) > most { // the page panics with each request
+		t.Errorf("%d further lines of the log, want at most %d", len(logged), most)
+	}
 	p.serve, p.hold = says("well"), nil
 	expect.Equal(t, "afterwards", f.get("/").body, "well")
 }

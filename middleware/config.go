@@ -136,7 +136,7 @@ type Config struct {
 	// OnResponse is called at the end of every request, for metrics. It must be quick, must not block and must not panic.
 	OnResponse func(r *http.Request, res Response)
 
-	// Logger receives the stacks of handlers that panic. Default: none.
+	// Logger receives the stacks of handlers that panic, one in ten seconds, which says how many more there were. Default: none.
 	Logger *slog.Logger
 }
 

@@ -65,7 +65,7 @@ func (b *build) recovered(r *http.Request, panicked any) {
 	}
 	stack := debug.Stack()
 	b.panicked = &PanicError{Value: panicked, Stack: stack}
-	b.lookup.x.cache.logPanic(r.Context(), panicked, stack)
+	b.lookup.x.cache.logPanic(r.Context(), r.URL.Path, panicked, stack)
 }
 
 // decide reports whether the response is held back to be stored. It is called once its header is known.

@@ -67,7 +67,7 @@ func (j *Journal) TellBy(ctx context.Context, by *Throttle, what What, key strin
 	if err != nil {
 		attrs = append(attrs, "error", err)
 	}
-	log := func() { by.Log(ctx, j.cfg.Logger, level, string(what), key, attrs...) }
+	log := func() { by.Log(ctx, j.cfg.Logger, level, "cacheguard: "+string(what), key, attrs...) }
 	switch what {
 	case Rejected, AlteredAgain, RemovedAgain, Kept:
 		return

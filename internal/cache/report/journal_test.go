@@ -132,7 +132,7 @@ func TestOfEventsOfAKindOneIsLoggedEveryTenSecondsWithHowManyThereWere(t *testin
 		logger, text := logged()
 		var kind Throttle
 		log := func(key string) {
-			kind.Log(context.Background(), logger, slog.LevelWarn, "event", key, "took", time.Second)
+			kind.Log(context.Background(), logger, slog.LevelWarn, "cacheguard: event", key, "took", time.Second)
 		}
 		for _, key := range []string{"a", "b", "c"} {
 			log(key)

@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
-// logEvery is how often a Guard logs things of one kind.
+// logEvery is how often a Guard, or a Cache of pages, logs things of one kind.
 const logEvery = 10 * time.Second
 
 // Throttle logs things of one kind, at most every ten seconds, because a failure may repeat with each call. The zero Throttle is ready.
@@ -27,7 +27,7 @@ func text(d time.Duration) string {
 }
 
 // Log logs what happened to the key, if there is one.
-func (t *Throttle) Log(ctx context.Context, logger *slog.Logger, level slog.Level, what, key string, args ...any) {
+func (t *Throttle) Log(ctx context.Context, logger *slog.Logger, level slog.Level, message, key string, args ...any) {
 	now, last := time.Now().UnixNano(), t.last.Load()
 	if last != 0 && now-last < int64(logEvery) || !t.last.CompareAndSwap(last, now) {
 		t.held.Add(1)
@@ -44,5 +44,5 @@ func (t *Throttle) Log(ctx context.Context, logger *slog.Logger, level slog.Leve
 	if held := t.held.Swap(0); held > 0 {
 		args = append(args, "more", held) // like it, that were not logged
 	}
-	logger.Log(ctx, level, "cacheguard: "+what, args...)
+	logger.Log(ctx, level, message, args...)
 }

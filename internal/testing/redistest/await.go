@@ -18,7 +18,7 @@ const (
 	// Brisk is for tests in which the time has to be up. A machine that is busy, or stands still for some 100 ms, keeps it all the same.
 	Brisk = 2 * time.Second
 
-	// Who awaits polls often what comes at once, and what takes seconds seldom: dozens of tests wait side by side.
+	// A test asks often for what comes at once, and seldom for what takes seconds: dozens of tests wait side by side.
 	pollAtFirst, pollAtLast = 5 * time.Millisecond, 50 * time.Millisecond
 
 	awaitTimeout = Patience

@@ -29,7 +29,7 @@ type Store struct {
 	Rules     *rules.Settings
 	Size      int // of a slice; 0: there are none
 	Unlimited bool
-	LogPanic  func(ctx context.Context, panicked any, stack []byte)
+	LogPanic  func(ctx context.Context, path string, panicked any, stack []byte)
 	Clock     clock.Clock // that slices age by
 }
 

@@ -55,7 +55,7 @@ func (a *asking) call(r *http.Request) (returned bool) {
 	defer func() {
 		p := recover()
 		if err, ok := p.(error); p != nil && a.w.Unfit == "" && !(ok && err == http.ErrAbortHandler) { //nolint:errorlint // this very error
-			a.slice.page.Store.LogPanic(r.Context(), p, debug.Stack())
+			a.slice.page.Store.LogPanic(r.Context(), r.URL.Path, p, debug.Stack())
 		}
 	}()
 	a.slice.page.Handler.ServeHTTP(a.w, r)
