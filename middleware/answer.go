@@ -47,6 +47,7 @@ func (x *exchange) answerOwn(l *lookup, got found) (did, again bool) {
 		own.standsIn && own.validate == nil:
 		return true, x.trouble(l, errInterrupted, l.standIn)
 	case own.panicked != nil:
+		x.res.Route = own.route
 		panic(own.panicked)
 	case own.w.Reached():
 		x.res.Status, x.res.Route = own.w.Status, own.route // the client has had its response

@@ -94,9 +94,9 @@ func (x *exchange) passThroughAs(f cachestatus.Forward) {
 func (x *exchange) callHandler(how Result, before func(status int)) {
 	x.res.Result = how
 	w := &writer.PassThrough{ResponseWriter: x.w, Before: before, Hidden: x.cache.hidden}
+	defer func() { x.res.Status, x.res.Route = w.Status, route(x.r) }() // also of a handler that panics
 	x.next.ServeHTTP(w, x.r)
 	w.Finish()
-	x.res.Status, x.res.Route = w.Status, route(x.r)
 }
 
 // fail answers with an error of the cache's own.

@@ -53,9 +53,9 @@ func (b *build) handle(r *http.Request) {
 
 func (b *build) call(r *http.Request) {
 	b.began, b.asked = b.lookup.x.now(), r
+	defer func() { b.route = route(r) }() // also of a handler that panics
 	b.lookup.x.next.ServeHTTP(b.w, r)
 	b.w.Finish()
-	b.route = route(r)
 }
 
 func (b *build) recovered(r *http.Request, panicked any) {

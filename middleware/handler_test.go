@@ -174,14 +174,22 @@ func TestOnResponseGetsTheRoutePattern(t *testing.T) {
 	router.Use(cache.Handler)
 	router.Get("/products/{id}", says("p", fresh))
 	router.Post("/products/{id}", says("p"))
+	fails := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	router.Get("/failing/{id}", fails)
+	router.Post("/failing/{id}", fails)
 	mux := http.NewServeMux()
 	mux.Handle("/", router)
 	mux.Handle("GET /std/{id}", cache.Handler(says("p", fresh)))
-	f.front(mux)
+	f.front(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { _ = recover() }()
+		mux.ServeHTTP(w, r)
+	}))
 	for _, c := range []struct{ method, path, want string }{
 		{"GET", "/products/1", "/products/{id}"},
 		{"GET", "/products/1", "/products/{id}"},
 		{"POST", "/products/1", "/products/{id}"},
+		{"GET", "/failing/1", "/failing/{id}"},
+		{"POST", "/failing/1", "/failing/{id}"},
 		{"GET", "/std/1", "GET /std/{id}"},
 		{"GET", "/std/1", "GET /std/{id}"},
 	} {
