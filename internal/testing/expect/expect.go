@@ -4,6 +4,7 @@ package expect
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
 	"testing"
 )
@@ -47,3 +48,6 @@ func Samples(few, many int) int {
 	}
 	return few
 }
+
+// Drawn reports whether a case of a large table is tried: one of so many, by chance, or each if THOROUGH is set.
+func Drawn(of int) bool { return rand.IntN(Samples(of, 1)) == 0 }
