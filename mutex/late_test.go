@@ -140,7 +140,7 @@ func TestAQuorumThatStopsDuringAWaitIsWaitedFor(t *testing.T) {
 		_, err := q.Lock(ctx, "k")
 		done <- err
 	}()
-	redistest.Await(t, "it asks", func() bool { return c.servers[0].Commands()["evalsha"] > 4 })
+	redistest.Await(t, "it asks", func() bool { return c.proxies[0].Commands()["evalsha"] > 4 })
 	for i := range 3 {
 		c.proxies[i].Refuse(true)
 	}
