@@ -168,7 +168,18 @@ func patient(tb testing.TB) context.Context {
 // await returns when cond is true.
 func await(tb testing.TB, what string, cond func() bool) {
 	tb.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
+	awaitEvery(tb, 10*time.Millisecond, what, cond)
+}
+
+// awaitSoon is for what comes at once.
+func awaitSoon(tb testing.TB, what string, cond func() bool) {
+	tb.Helper()
+	awaitEvery(tb, time.Millisecond, what, cond)
+}
+
+func awaitEvery(tb testing.TB, every time.Duration, what string, cond func() bool) {
+	tb.Helper()
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); !cond(); <-tick.C {
 		if time.Now().After(deadline) {
