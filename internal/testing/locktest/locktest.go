@@ -168,22 +168,23 @@ func patient(tb testing.TB) context.Context {
 // await returns when cond is true.
 func await(tb testing.TB, what string, cond func() bool) {
 	tb.Helper()
-	awaitEvery(tb, 10*time.Millisecond, what, cond)
+	poll(tb, 5*time.Millisecond, what, cond)
 }
 
 // awaitSoon is for what comes at once.
 func awaitSoon(tb testing.TB, what string, cond func() bool) {
 	tb.Helper()
-	awaitEvery(tb, time.Millisecond, what, cond)
+	poll(tb, time.Millisecond, what, cond)
 }
 
-func awaitEvery(tb testing.TB, every time.Duration, what string, cond func() bool) {
+// poll asks often at first, and seldom for what takes seconds, as dozens of tests wait side by side.
+func poll(tb testing.TB, first time.Duration, what string, cond func() bool) {
 	tb.Helper()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !cond(); <-tick.C {
-		if time.Now().After(deadline) {
+	for began := time.Now(); !cond(); {
+		waited := time.Since(began)
+		if waited > patience {
 			tb.Fatalf("gave up waiting: %s", what)
 		}
+		<-time.After(min(50*time.Millisecond, max(first, waited/10)))
 	}
 }
