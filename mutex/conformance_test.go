@@ -28,7 +28,9 @@ func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, conformance(1)) }
 func conformance(servers int) locktest.Kind {
 	kind := locktest.Kind{
 		Start:       func(tb testing.TB) locktest.Server { return startServers(tb, servers) },
+		Shared:      func(tb testing.TB) locktest.Server { return serverOf(redistest.SharedServers(tb, servers)) },
 		Light:       true,
+		Volatile:    true,
 		Open:        openLocks,
 		Over:        func(relays []string) string { return strings.Join(relays, ",") },
 		Clock:       clockOf,
@@ -49,13 +51,20 @@ type member struct{ *redistest.Server }
 func (m member) Start() { m.Restart() }
 func (m member) Lose()  { m.Restart() } // it has no disk
 
-func startServers(tb testing.TB, n int) (s locktest.Server) {
+func startServers(tb testing.TB, n int) locktest.Server {
+	var all []*redistest.Server
 	for range n {
-		server := redistest.Start(tb)
+		all = append(all, redistest.Start(tb))
+	}
+	return serverOf(all)
+}
+
+func serverOf(all []*redistest.Server) (s locktest.Server) {
+	for _, server := range all {
 		s.Members = append(s.Members, member{server})
 		s.Doors = append(s.Doors, server.Addr())
 	}
-	s.Addr, s.Volatile = strings.Join(s.Doors, ","), true
+	s.Addr = strings.Join(s.Doors, ",")
 	return s
 }
 

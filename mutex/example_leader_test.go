@@ -2,6 +2,7 @@ package mutex_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log"
 	"sync/atomic"
@@ -55,8 +56,8 @@ type reign struct {
 
 func TestOneCandidateLeadsAtATimeAndTheNextOneHasALargerFence(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	reigns := make(chan reign)
+	server := redistest.SharedServers(t, 1)[0]
+	prefix, reigns := "test-"+rand.Text(), make(chan reign)
 	var leads atomic.Pointer[context.Context] // of the last one
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan int, 3)
@@ -64,7 +65,7 @@ func TestOneCandidateLeadsAtATimeAndTheNextOneHasALargerFence(t *testing.T) {
 	leaves := make([]context.CancelFunc, 3)
 	for i := range 3 {
 		roads[i] = redistest.StartProxy(t, server.Addr())
-		locks, err := mutex.New(roads[i].Client(t), mutex.Config{Prefix: "test", TTL: 2 * time.Second, RedisTimeout: 5 * time.Second})
+		locks, err := mutex.New(roads[i].Client(t), mutex.Config{Prefix: prefix, TTL: 2 * time.Second, RedisTimeout: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

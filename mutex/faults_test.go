@@ -27,18 +27,17 @@ func behind(t *testing.T, cfg Config) (*fleet, *redistest.Proxy) {
 
 func TestALostReplyDoesNotMakeTheHolderWaitForItself(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []redistest.Fault{redistest.DropReply, redistest.SwallowReply} {
-		t.Run(string(fault), func(t *testing.T) {
-			t.Parallel()
-			f, p := behind(t, Config{TTL: time.Hour})
-			lost := p.On(lockCommand, fault).Times(2)
-			l := f.lock(0, "k")
-			expect.Equal(t, "replies lost", lost.Count(), 2)
-			lost = p.On(unlockCommand, fault).Times(2)
-			f.unlock(l)
-			expect.Equal(t, "replies lost", lost.Count(), 2)
-			f.awaitFree("k")
-		})
+	for what, command := range map[string]redistest.Match{"lock": lockCommand, "unlock": unlockCommand} {
+		for _, fault := range []redistest.Fault{redistest.DropReply, redistest.SwallowReply} {
+			t.Run(what+", "+string(fault), func(t *testing.T) {
+				t.Parallel()
+				f, p := behind(t, Config{TTL: time.Hour})
+				lost := p.On(command, fault).Times(2)
+				f.unlock(f.lock(0, "k"))
+				expect.Equal(t, "replies lost", lost.Count(), 2)
+				f.awaitFree("k")
+			})
+		}
 	}
 }
 

@@ -93,7 +93,7 @@ func TestNoUpdateIsLostWhileProcessesAreKilledAndPaused(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	const processes, disturbances = 4, 12
+	const processes = 4
 	f := newFleet(t, 1, Config{TTL: 200 * time.Millisecond})
 	children := make([]*redistest.Process, processes)
 	for i := range children {
@@ -103,7 +103,7 @@ func TestNoUpdateIsLostWhileProcessesAreKilledAndPaused(t *testing.T) {
 		goal := f.field("writes") + 1 + rand.IntN(20)
 		redistest.Await(t, "more writes", func() bool { return f.field("writes") >= goal })
 	}
-	for range disturbances {
+	for range expect.Samples(6, 12) {
 		more()
 		i := rand.IntN(processes)
 		if rand.IntN(2) == 0 {

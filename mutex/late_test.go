@@ -3,6 +3,7 @@ package mutex
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,19 +17,22 @@ import (
 func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 	t.Parallel()
 	for _, cycles := range []int{0, 1, 20} {
-		f, p := behind(t, Config{TTL: time.Hour})
-		late := p.On(lockCommand, redistest.Hold).Times(1)
-		l := f.lock(0, "k")
-		expect.Equal(t, "requests held up", late.Count(), 1)
-		f.unlock(l)
-		for range cycles {
-			f.unlock(f.lock(1, "k"))
-		}
-		before := shared.Commands()["evalsha"] + shared.Commands()["eval"]
-		late.Release()
-		redistest.Await(t, "the late request", func() bool { return shared.Commands()["evalsha"]+shared.Commands()["eval"] > before })
-		f.awaitFree("k")
-		f.unlock(must(t)(f.lockers[1].TryLock(t.Context(), "k")))
+		t.Run(strconv.Itoa(cycles), func(t *testing.T) {
+			t.Parallel()
+			f, p := behind(t, Config{TTL: time.Hour})
+			late := p.On(lockCommand, redistest.Hold).Times(1)
+			l := f.lock(0, "k")
+			expect.Equal(t, "requests held up", late.Count(), 1)
+			f.unlock(l)
+			for range cycles {
+				f.unlock(f.lock(1, "k"))
+			}
+			before := shared.Commands()["evalsha"] + shared.Commands()["eval"]
+			late.Release()
+			redistest.Await(t, "the late request", func() bool { return shared.Commands()["evalsha"]+shared.Commands()["eval"] > before })
+			f.awaitFree("k")
+			f.unlock(must(t)(f.lockers[1].TryLock(t.Context(), "k")))
+		})
 	}
 }
 
@@ -140,7 +144,7 @@ func TestAQuorumThatStopsDuringAWaitIsWaitedFor(t *testing.T) {
 		_, err := q.Lock(ctx, "k")
 		done <- err
 	}()
-	redistest.Await(t, "it asks", func() bool { return c.servers[0].Commands()["evalsha"] > 4 })
+	redistest.Await(t, "it asks", func() bool { return c.proxies[0].Commands()["evalsha"] > 4 })
 	for i := range 3 {
 		c.proxies[i].Refuse(true)
 	}

@@ -30,7 +30,7 @@ func everywhere(t *testing.T, test func(t *testing.T, connect func() client)) {
 	})
 	t.Run("serverless", func(t *testing.T) {
 		t.Parallel()
-		s := redistest.StartServerless(t)
+		s := redistest.SharedServerless(t)
 		test(t, func() client { return s.Client(t) })
 	})
 }

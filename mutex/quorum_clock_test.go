@@ -2,6 +2,7 @@ package mutex
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
@@ -13,22 +14,25 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// three is a Quorum of three servers, on two instances.
+// three is a Quorum of three servers, on two instances. Other tests use the second and the third server, too.
 type three struct {
 	*testing.T
 
 	servers [3]*redistest.Server
-	key     string
+	around  [3]*redis.Client // of the servers, to look around with
+	prefix  string
 	a, b    *Quorum
 }
 
 func newThree(t *testing.T, cfg Config) *three {
 	t.Helper()
-	f := &three{T: t, key: lockKey("lock", "k")}
-	for i := range f.servers {
-		f.servers[i] = redistest.Start(t)
+	f := &three{T: t, prefix: "test-" + rand.Text()}
+	copy(f.servers[:], redistest.SharedServers(t, 3))
+	f.servers[0] = redistest.Start(t)
+	for i, s := range f.servers {
+		f.around[i] = s.Client(t)
 	}
-	cfg.Prefix, cfg.RedisTimeout = "lock", redisTimeout
+	cfg.Prefix, cfg.RedisTimeout = f.prefix, redisTimeout
 	open := func() *Quorum {
 		var clients []Redis
 		for _, s := range f.servers {
@@ -48,7 +52,7 @@ func newThree(t *testing.T, cfg Config) *three {
 // holder is the token that has the lock on one of the servers.
 func (f *three) holder(i int) string {
 	f.Helper()
-	token, err := f.servers[i].Client(f).HGet(context.Background(), f.key, "token").Result()
+	token, err := f.around[i].HGet(context.Background(), lockKey(f.prefix, "k"), "token").Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		f.Fatal(err)
 	}
@@ -58,7 +62,7 @@ func (f *three) holder(i int) string {
 // takeThird takes the lock on the third server alone.
 func (f *three) takeThird() *Lease {
 	f.Helper()
-	alone, err := New(f.servers[2].Client(f), Config{Prefix: "lock", RedisTimeout: redisTimeout})
+	alone, err := New(f.around[2], Config{Prefix: f.prefix, RedisTimeout: redisTimeout})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -74,7 +78,7 @@ func (f *three) leap(ahead time.Duration) {
 	} else if err != nil {
 		f.Fatal(err)
 	}
-	now := f.servers[0].Client(f).Time(f.Context()).Val()
+	now := f.around[0].Time(f.Context()).Val()
 	if off := time.Until(now) - ahead; off.Abs() > ahead.Abs()/2 {
 		f.Fatalf("the server's clock is off by %v", off)
 	}

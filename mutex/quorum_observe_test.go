@@ -27,7 +27,7 @@ func TestAQuorumShowsTheHolderThatAMajorityOfItsServersNames(t *testing.T) {
 	other := &calls{keys: keysOf(lockKey(q.base.Config.Prefix, "k")), id: "another", token: "another"}
 	for i := range 2 { // too few for a lock
 		call := other.asking(time.Minute, 0, 0, "")
-		expect.ErrorIs(t, call.Run(t.Context(), c.servers[i].Client(t)).Err())
+		expect.ErrorIs(t, call.Run(t.Context(), c.around[i]).Err())
 	}
 	expect.Equal(t, "holders by a minority", look().Holders, 0)
 	lease := must(t)(q.TryLock(t.Context(), "k"))

@@ -1,6 +1,7 @@
 package mutex
 
 import (
+	"crypto/rand"
 	"testing"
 	"time"
 
@@ -10,20 +11,20 @@ import (
 )
 
 // heldOver holds a lock while servers restart.
-func heldOver(t *testing.T, servers []*redistest.Server, restart int) (l locktest.Lease, other locktest.Locks) {
+func heldOver(t *testing.T, prefix string, servers []*redistest.Server, restart int) (l locktest.Lease, other locktest.Locks) {
 	t.Helper()
 	var addr string
 	for _, s := range servers {
 		addr += "," + s.Addr()
 	}
-	cfg := locktest.Config{Prefix: "restart", TTL: time.Minute, Timeout: redisTimeout}
+	cfg := locktest.Config{Prefix: prefix, TTL: time.Minute, Timeout: redisTimeout}
 	l, err := openLocks(t, addr[1:], cfg).Lock(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range servers { // a request that is still under way would take the lock once more, after the restart
 		rdb := s.Client(t)
-		redistest.Await(t, s.Addr()+" has granted the lock", func() bool { return rdb.DBSize(t.Context()).Val() > 0 })
+		redistest.Await(t, s.Addr()+" has granted the lock", func() bool { return rdb.Exists(t.Context(), lockKey(prefix, "x")).Val() > 0 })
 	}
 	other = openLocks(t, addr[1:], cfg)
 	for _, s := range servers[:restart] {
@@ -35,7 +36,7 @@ func heldOver(t *testing.T, servers []*redistest.Server, restart int) (l locktes
 func TestALockOutlivesTheRestartOfARedisThatPersistsIt(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	l, other := heldOver(t, []*redistest.Server{server}, 1)
+	l, other := heldOver(t, "restart", []*redistest.Server{server}, 1)
 	_, err := other.TryLock(t.Context(), "x")
 	expect.ErrorIs(t, err, ErrNotAcquired)
 	expect.ErrorIs(t, l.Unlock(t.Context()), nil)
@@ -54,14 +55,12 @@ func TestAQuorumForgetsALockOfABareMajorityWhenOneOfItComesBackEmpty(t *testing.
 		if persists {
 			settings = []string{"--appendonly", "yes", "--appendfsync", "always"}
 		}
-		var servers []*redistest.Server
-		for range 3 {
-			servers = append(servers, redistest.Start(t, settings...))
-		}
-		third := openLocks(t, servers[2].Addr(), locktest.Config{Prefix: "restart", TTL: time.Minute, Timeout: redisTimeout})
+		servers, prefix := redistest.SharedServers(t, 3), "test-"+rand.Text()
+		servers[0] = redistest.Start(t, settings...) // that starts again
+		third := openLocks(t, servers[2].Addr(), locktest.Config{Prefix: prefix, TTL: time.Minute, Timeout: redisTimeout})
 		other, err := third.Lock(t.Context(), "x") // so the quorum's has two of three
 		expect.ErrorIs(t, err)
-		l, again := heldOver(t, servers, 1)
+		l, again := heldOver(t, prefix, servers, 1)
 		expect.ErrorIs(t, other.Unlock(t.Context()))
 		_, err = again.TryLock(t.Context(), "x")
 		if err != nil && !persists { // it has met connections that were gone
@@ -79,8 +78,11 @@ func TestAQuorumForgetsALockOfABareMajorityWhenOneOfItComesBackEmpty(t *testing.
 func TestAQuorumForgetsALockWhenAMajorityRestartsThatPersistsNothing(t *testing.T) {
 	t.Parallel()
 	for restart, forgotten := range []bool{false, false, true} {
-		servers := []*redistest.Server{redistest.Start(t), redistest.Start(t), redistest.Start(t)}
-		l, other := heldOver(t, servers, restart)
+		servers := redistest.SharedServers(t, 3)
+		for i := range restart {
+			servers[i] = redistest.Start(t)
+		}
+		l, other := heldOver(t, "test-"+rand.Text(), servers, restart)
 		next, err := other.TryLock(t.Context(), "x")
 		if !forgotten {
 			expect.ErrorIs(t, err, ErrNotAcquired)

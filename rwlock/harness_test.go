@@ -43,7 +43,7 @@ func cluster(t *testing.T) arena {
 
 func serverless(t *testing.T) arena {
 	t.Helper()
-	s := redistest.StartServerless(t)
+	s := redistest.SharedServerless(t)
 	return func(tb testing.TB) client { return s.Client(tb) }
 }
 

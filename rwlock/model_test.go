@@ -76,7 +76,7 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 	t.Parallel()
-	player(t).Expect(t, 5)
+	player(t).Expect(t, 2)
 }
 
 func TestADeadWaiterHoldsUpNobodyForLongerThanItsTTLWhenTheClockIsSetBack(t *testing.T) {

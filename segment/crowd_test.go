@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -59,7 +60,8 @@ func someCall(c *Counter, i int) (out int64, err error) {
 
 func TestManyTakersOfManyClientsTakeExactlyWhatThereIs(t *testing.T) {
 	t.Parallel()
-	const units, callers = 1500, 6
+	const callers = 6
+	units := int64(expect.Samples(500, 1500))
 	for kind, client := range map[string]func(t *testing.T) func() Redis{
 		"standalone": func(t *testing.T) func() Redis { return func() Redis { return shared.Client(t) } },
 		"cluster": func(t *testing.T) func() Redis {

@@ -62,7 +62,7 @@ func everywhere(t *testing.T, test func(t *testing.T, connect func(testing.TB) c
 	})
 	t.Run("serverless", func(t *testing.T) {
 		t.Parallel()
-		s := redistest.StartServerless(t)
+		s := redistest.SharedServerless(t)
 		test(t, func(tb testing.TB) client { return s.Client(tb) })
 	})
 }

@@ -93,10 +93,11 @@ func TestTheCallersOfAProcessGetPermitsInTheirOrderThroughItsDoor(t *testing.T) 
 func TestNeverMoreThanPermitsWorkAtOnceAndAllAreUsed(t *testing.T) {
 	everywhere(t, func(t *testing.T, connect func(testing.TB) client) {
 		const limit = 3
+		callers := expect.Samples(48, 120)
 		f := newFleet(t, connect, 4, Config{Permits: limit}).listening()
 		var running, most, done atomic.Int64
 		var all sync.WaitGroup
-		for i := range 120 {
+		for i := range callers {
 			all.Go(func() { // owner: the test; ends with Do; joined below
 				err := f.lockers[i%4].Do(t.Context(), "a", func(ctx context.Context, l *Lease) error {
 					if n := running.Add(1); n > most.Load() {
@@ -112,7 +113,7 @@ func TestNeverMoreThanPermitsWorkAtOnceAndAllAreUsed(t *testing.T) {
 			})
 		}
 		all.Wait()
-		expect.Equal(t, "done", done.Load(), 120)
+		expect.Equal(t, "done", done.Load(), int64(callers))
 		if most.Load() > limit {
 			t.Errorf("%d at once", most.Load())
 		}

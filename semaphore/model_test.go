@@ -50,7 +50,7 @@ func (w *world) arrive(a *model.Actor) {
 
 func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 	t.Parallel()
-	player(t).Expect(t, 8)
+	player(t).Expect(t, 3)
 }
 
 func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {

@@ -11,6 +11,12 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
+// common is the server of tests that leave it as it is.
+func common(t *testing.T) *redistest.Server {
+	t.Helper()
+	return redistest.SharedServers(t, 1)[0]
+}
+
 // echoing is an inbox that is subscribed, and whose echoes an Asker has made by their script, and counts.
 func echoing(t *testing.T, rdb Redis, prefix string, every time.Duration) (in *Inbox, e *Echo, asked *atomic.Int64) {
 	t.Helper()
@@ -31,7 +37,7 @@ func echoing(t *testing.T, rdb Redis, prefix string, every time.Duration) (in *I
 
 func TestAnEchoComesBackAndAnotherOneIsAskedForBeforeItIsOld(t *testing.T) {
 	t.Parallel()
-	_, e, asked := echoing(t, redistest.Start(t).Client(t), "test", time.Millisecond)
+	_, e, asked := echoing(t, common(t).Client(t), "test", time.Millisecond)
 	redistest.Await(t, "an echo is young", func() bool { return e.IsYoung(clock.Mono(), time.Hour) })
 	redistest.Await(t, "more are asked for", func() bool { return asked.Load() > 5 })
 	if other := e.of.Of(0); other.asked.Load() != never {
@@ -41,7 +47,7 @@ func TestAnEchoComesBackAndAnotherOneIsAskedForBeforeItIsOld(t *testing.T) {
 
 func TestNoEchoIsAskedForWhileNobodyNeedsOne(t *testing.T) {
 	t.Parallel()
-	_, e, asked := echoing(t, redistest.Start(t).Client(t), "test", time.Hour)
+	_, e, asked := echoing(t, common(t).Client(t), "test", time.Hour)
 	e.run() // nobody has
 	if n := asked.Load(); n != 0 {
 		t.Errorf("%d were asked for", n)
@@ -54,7 +60,7 @@ func TestNoEchoIsAskedForWhileNobodyNeedsOne(t *testing.T) {
 
 func TestInboxesOfOnePrefixShareEchoesUntilTheLastHasLeft(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client(t)
+	rdb := common(t).Client(t)
 	first, leaveFirst := Open(rdb, "test")
 	second, leaveSecond := Open(rdb, "test")
 	other, leaveOther := Open(rdb, "other")
@@ -90,7 +96,7 @@ func TestInboxesOfOnePrefixShareEchoesUntilTheLastHasLeft(t *testing.T) {
 // A machine that was suspended has a monotonic clock that stood still, and one whose clock was set back has a wall clock that is behind.
 func TestAnEchoIsAsOldAsTheClockSaysThatSaysMore(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t)
+	rdb := common(t)
 	for name, c := range map[string]struct {
 		mono, wall, most time.Duration // ago
 		young            bool
@@ -123,7 +129,7 @@ func TestAnEchoIsAsOldAsTheClockSaysThatSaysMore(t *testing.T) {
 
 func TestOnlyAnEchoOfThePastCounts(t *testing.T) {
 	t.Parallel()
-	in, e, _ := echoing(t, redistest.Start(t).Client(t), "test", time.Hour)
+	in, e, _ := echoing(t, common(t).Client(t), "test", time.Hour)
 	e.asking.Store(true)
 	for _, body := range []string{"", "1", "1 2", "2 1 1", "-1 1 1", "1 9000000000000000000 1", "x y z"} {
 		in.dispatch(in.Channel(), Frame("", body))
@@ -161,7 +167,7 @@ func TestNoServerVouchesForWritesThatAreMadeElsewhere(t *testing.T) {
 	if err := ask(rdb); !script.Says(err, "READONLY") {
 		t.Errorf("a replica: %v", err)
 	}
-	if err := ask(redistest.WithoutPublish(redistest.Start(t).Client(t))); !script.Says(err, "Script attempted") {
+	if err := ask(redistest.WithoutPublish(common(t).Client(t))); !script.Says(err, "Script attempted") {
 		t.Errorf("a server that refuses PUBLISH in scripts: %v", err)
 	}
 }

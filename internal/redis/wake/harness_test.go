@@ -2,6 +2,7 @@ package wake_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +103,22 @@ func subscribers(t *testing.T, rdb *redis.Client, address string) int64 {
 		t.Fatal(err)
 	}
 	return n[address]
+}
+
+// killSubscriptions has the server kill the connections of the clients with that name which have subscribed to something.
+func killSubscriptions(t *testing.T, rdb *redis.Client, name string) (killed int) {
+	t.Helper()
+	clients, err := rdb.Do(t.Context(), "client", "list", "type", "pubsub").Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(clients) {
+		if strings.Contains(line, " name="+name+" ") {
+			id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
+			killed += int(rdb.ClientKillByFilter(t.Context(), "ID", id).Val())
+		}
+	}
+	return killed
 }
 
 func awaitSubscriptions(t *testing.T, p *redistest.Proxy, n int) {

@@ -21,8 +21,9 @@ func newRing(t *testing.T) *ring {
 	t.Helper()
 	r := new(ring)
 	addrs := make(map[string]string)
-	for _, name := range []string{"a", "b"} {
-		s := redistest.Start(t)
+	servers := redistest.SharedServers(t, 2)
+	for i, name := range []string{"a", "b"} {
+		s := servers[i]
 		p := redistest.StartProxy(t, s.Addr())
 		r.proxies, r.direct = append(r.proxies, p), append(r.direct, s.Client(t))
 		addrs[name] = p.Addr()
@@ -112,7 +113,7 @@ func TestReleaseEndsTheSubscriptionsOfAllShards(t *testing.T) {
 
 func TestMessageArrivesFromEveryNodeOfACluster(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, 0)
+	c := redistest.SharedCluster(t)
 	in := listening(t, c.Client(t))
 	for i := range 3 {
 		rdb := c.Node(i).Client(t)
@@ -134,13 +135,13 @@ func TestMessageArrivesFromEveryNodeOfACluster(t *testing.T) {
 
 func TestClusterInboxComesBackWhenItsSubscriptionIsKilled(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, 0)
-	rdb := c.Client(t)
+	c := redistest.SharedCluster(t)
+	rdb := c.Client(t, func(o *redis.ClusterOptions) { o.ClientName = "killed" })
 	in := listening(t, rdb)
 	w := watch(t, in, "k")
-	killed := int64(0)
+	killed := 0
 	for i := range 3 {
-		killed += c.Node(i).Client(t).ClientKillByFilter(t.Context(), "TYPE", "pubsub").Val()
+		killed += killSubscriptions(t, c.Node(i).Client(t), "killed")
 	}
 	if killed != 1 {
 		t.Errorf("%d subscriptions killed, want 1 for the whole cluster", killed)

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -52,18 +54,18 @@ func TestWaitersAskAgainWhenTheSubscriptionIsCutAndWhenItStandsAnew(t *testing.T
 
 func TestWaitersAskAgainWhenTheServerKillsTheSubscription(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	in := listening(t, s.Client(t))
+	rdb := shared.Client(t)
+	in := listening(t, shared.Client(t, func(o *redis.Options) { o.ClientName = "killed" }))
 	w := watch(t, in, "k")
 	for range 3 {
-		if n := s.Client(t).ClientKillByFilter(t.Context(), "TYPE", "pubsub").Val(); n != 1 {
+		if n := killSubscriptions(t, rdb, "killed"); n != 1 {
 			t.Fatalf("%d subscriptions killed, want 1", n)
 		}
 		expect(t, w, askAgain)
 		redistest.Await(t, "the subscription is back", func() bool {
-			return in.Address() != "" && subscribers(t, s.Client(t), in.Address()) == 1
+			return in.Address() != "" && subscribers(t, rdb, in.Address()) == 1
 		})
-		fence(t, in, s.Client(t))
+		fence(t, in, rdb)
 		drain(w)
 	}
 }

@@ -31,9 +31,13 @@ func (b *bench) short() Config {
 	return Config{Prefix: b.prefix, TTL: b.kind.TTL, Timeout: b.kind.TTL / 2}
 }
 
-// longer is for leases that are to outlive an election.
+// longer is for leases that are to outlive an election, if there are any.
 func (b *bench) longer() Config {
-	return Config{Prefix: b.prefix, TTL: 5 * b.kind.TTL, Timeout: 5 * b.kind.TTL / 2}
+	ttl := 5 * b.kind.TTL
+	if b.kind.Light {
+		ttl = 3 * b.kind.TTL
+	}
+	return Config{Prefix: b.prefix, TTL: ttl, Timeout: ttl / 2}
 }
 
 func (b *bench) open() Locks { return b.kind.Open(b, b.server.Addr, b.config()) }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -237,21 +238,27 @@ func lostUnderDo[K OnRedis[L], L Held](s *stage[K, L]) {
 		{"cancelled by its caller", false, redistest.Patience, func(_ func(), leave context.CancelCauseFunc) { leave(why) }},
 		{"cancelled by its caller and then cut off", false, redistest.Patience, func(cut func(), leave context.CancelCauseFunc) { cut(); leave(why) }},
 	} {
-		for _, returned := range []func(context.Context) error{func(context.Context) error { return nil }, context.Context.Err} {
-			p := redistest.StartProxy(s, s.face.Server.Addr())
-			k := s.on(p.Client(s), config.Lock{TTL: c.ttl, RedisTimeout: redistest.Brisk})
-			ctx, leave := context.WithCancelCause(s.Context())
-			err := k.Do(ctx, rand.Text(), func(ctx context.Context, _ L) error {
-				c.end(func() { p.BlackHole(true) }, leave)
-				<-ctx.Done()
-				return returned(ctx)
+		for what, returned := range map[string]func(context.Context) error{
+			"nothing": func(context.Context) error { return nil }, "the context's error": context.Context.Err,
+		} {
+			s.Run(c.what+", returning "+what, func(t *testing.T) {
+				t.Parallel()
+				p := redistest.StartProxy(t, s.face.Server.Addr())
+				on := &stage[K, L]{t, s.face, s.prefix}
+				k := on.on(p.Client(t), config.Lock{TTL: c.ttl, RedisTimeout: redistest.Brisk})
+				ctx, leave := context.WithCancelCause(t.Context())
+				err := k.Do(ctx, rand.Text(), func(ctx context.Context, _ L) error {
+					c.end(func() { p.BlackHole(true) }, leave)
+					<-ctx.Done()
+					return returned(ctx)
+				})
+				if errors.Is(err, lifecycle.ErrLeaseLost) != c.lost {
+					t.Errorf("%v", err)
+				}
+				leave(nil)
+				p.BlackHole(false)
+				p.Cut()
 			})
-			if errors.Is(err, lifecycle.ErrLeaseLost) != c.lost {
-				s.Errorf("%s: %v", c.what, err)
-			}
-			leave(nil)
-			p.BlackHole(false)
-			p.Cut()
 		}
 	}
 }
@@ -269,11 +276,10 @@ func overdue[K OnRedis[L], L Held](s *stage[K, L]) {
 }
 
 func hangs[K OnRedis[L], L Held](s *stage[K, L]) {
-	server := redistest.Start(s)
-	k := s.on(server.Client(s), config.Lock{RedisTimeout: redistest.Brisk})
+	p := redistest.StartProxy(s, s.face.Server.Addr())
+	k := s.on(p.Client(s), config.Lock{RedisTimeout: redistest.Brisk})
 	l := s.lock(k, "x")
-	server.Pause()
-	s.Cleanup(server.Resume)
+	p.BlackHole(true)
 	_, tried := k.TryLock(s.Context(), "y")
 	for what, err := range map[string]error{
 		"Extend": l.Extend(s.Context()), "Unlock": l.Unlock(s.Context()), "TryLock": tried,
@@ -283,7 +289,8 @@ func hangs[K OnRedis[L], L Held](s *stage[K, L]) {
 			s.Errorf("%s: %v", what, err)
 		}
 	}
-	server.Resume()
+	p.BlackHole(false)
+	p.Cut()
 }
 
 func outOfMemory[K OnRedis[L], L Held](s *stage[K, L]) {
@@ -317,20 +324,19 @@ func forgets[K OnRedis[L], L Held](s *stage[K, L]) {
 }
 
 func flushed[K OnRedis[L], L Held](s *stage[K, L]) {
-	server := redistest.Start(s)
 	cfg := config.Lock{TTL: redistest.Brisk}
-	k, other := s.on(server.Client(s), cfg), s.on(server.Client(s), cfg)
+	k, other := s.open(cfg), s.open(cfg)
 	l := s.lock(k, "x")
 	w := s.behind(k, other)
-	expect.ErrorIs(s, server.Client(s).FlushAll(s.Context()).Err())
+	flush := redis.NewScript("return redis.call('DEL', unpack(redis.call('KEYS', ARGV[1] .. '*')))") // of what is this test's
+	expect.ErrorIs(s, flush.Run(s.Context(), s.face.Server.Client(s), nil, s.prefix).Err())
 	expect.ErrorIs(s, s.lost(l), lifecycle.ErrLeaseLost)
 	_ = w.Got().Unlock(s.Context()) // as above
 }
 
 func noPush[K OnRedis[L], L Held](s *stage[K, L]) {
-	server := redistest.Start(s)
-	expect.ErrorIs(s, server.Client(s).Do(s.Context(), "acl", "setuser", "default", "-subscribe").Err())
-	k, other := s.on(server.Client(s), config.Lock{}), s.on(server.Client(s), config.Lock{})
+	mute := s.face.Server.As(s, "~*", "&*", "+@all", "-subscribe")
+	k, other := s.on(s.face.Server.Client(s, mute), config.Lock{}), s.on(s.face.Server.Client(s, mute), config.Lock{})
 	l := s.lock(k, "x")
 	w := s.behind(k, other)
 	s.unlock(l)

@@ -75,8 +75,14 @@ type Kind struct {
 	// Start starts servers of the test's own.
 	Start func(tb testing.TB) Server
 
+	// Shared returns servers that other tests use, too, for those of the suite that leave them as they are. nil: they have some of Start.
+	Shared func(tb testing.TB) Server
+
 	// Light says that a few servers more cost little.
 	Light bool
+
+	// Volatile says that nothing outlives a restart of the server.
+	Volatile bool
 
 	// Open makes a Locker with a client of its own, and closes both when tb ends. Children call it too.
 	Open func(tb testing.TB, addr string, cfg Config) Locks
@@ -114,15 +120,20 @@ type Kind struct {
 	NotAcquired, LeaseLost, Closed error
 }
 
+// common returns servers for tests that leave them as they are.
+func (k Kind) common(tb testing.TB) Server {
+	if k.Shared != nil {
+		return k.Shared(tb)
+	}
+	return k.Start(tb)
+}
+
 // Server is a server, or several that are one to their clients.
 type Server struct {
 	Addr    string
 	Members []Member
 	Doors   []string                // where each of the Members listens: host:port, or the path of a socket
 	Leader  func(tb testing.TB) int // which of the Members leads; nil: there is only one, or no leader
-
-	// Volatile says that nothing outlives a restart.
-	Volatile bool
 
 	// LateWhenKilled and LateWhenFrozen say that the server measures by its wall clock how long it has not heard of a holder that was
 	// killed, or frozen. Its lease ends later by as much as the clock was set back.
@@ -157,11 +168,23 @@ func patient(tb testing.TB) context.Context {
 // await returns when cond is true.
 func await(tb testing.TB, what string, cond func() bool) {
 	tb.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !cond(); <-tick.C {
-		if time.Now().After(deadline) {
+	poll(tb, 5*time.Millisecond, what, cond)
+}
+
+// awaitSoon is for what comes at once.
+func awaitSoon(tb testing.TB, what string, cond func() bool) {
+	tb.Helper()
+	poll(tb, time.Millisecond, what, cond)
+}
+
+// poll asks often at first, and seldom for what takes seconds, as dozens of tests wait side by side.
+func poll(tb testing.TB, first time.Duration, what string, cond func() bool) {
+	tb.Helper()
+	for began := time.Now(); !cond(); {
+		waited := time.Since(began)
+		if waited > patience {
 			tb.Fatalf("gave up waiting: %s", what)
 		}
+		<-time.After(min(50*time.Millisecond, max(first, waited/10)))
 	}
 }

@@ -74,9 +74,6 @@ func (b *bench) frozen(members []Member) {
 
 // restartedServer kills all servers under load, and starts them again.
 func restartedServer(b *bench) {
-	if b.server.Volatile {
-		b.Skip("nothing outlives a restart")
-	}
 	s := b.storm()
 	for range 2 {
 		for _, m := range b.server.Members {

@@ -40,23 +40,30 @@ var failing = map[string]func(*bench){
 
 // disturbing are tests that need a server each.
 var disturbing = map[string]func(*bench){
-	"a lease ends in time when the server is frozen":                frozenServer,
-	"the error of a request without an answer says what and when":   silentServer,
-	"fences grow and no two hold the lock when the server restarts": restartedServer,
-	"one server forgets the lock when its disk is lost":             lostDisk,
+	"a lease ends in time when the server is frozen":              frozenServer,
+	"the error of a request without an answer says what and when": silentServer,
+	restarts: restartedServer,
+	"one server forgets the lock when its disk is lost": lostDisk,
 }
 
-// Run runs the suite in parts that have servers of their own. If those are light, tests run at once: those that leave their server as it
-// is on the same one, and some of the others on more.
+// restarts is for servers that keep locks when they restart.
+const restarts = "fences grow and no two hold the lock when the server restarts"
+
+// Run runs the suite in parts. If servers are light, tests run at once: those that leave their server as it is on the same one, and some of
+// the others on more.
 func Run(t *testing.T, kind Kind) {
-	groups := 1
+	groups, clocks := 1, 1
 	if kind.Light {
-		groups = 3
+		groups, clocks = 6, 3
+	}
+	each := maps.Clone(disturbing)
+	if kind.Volatile {
+		delete(each, restarts)
 	}
 	run(t, "on one server", kind, sharing, groups, true)
 	run(t, "on one server, while its clients fail", kind, failing, groups, true)
-	run(t, "while its clock is set", kind, clockTests, groups, false)
-	run(t, "on a server each", kind, disturbing, len(disturbing), false)
+	run(t, "while its clock is set", kind, clockTests, clocks, false)
+	run(t, "on a server each", kind, each, len(each), false)
 }
 
 // run runs tests in groups, which have the same server or one each.
@@ -73,7 +80,7 @@ func run(t *testing.T, name string, kind Kind, tests map[string]func(*bench), gr
 		}
 		var server Server
 		if together {
-			server = kind.Start(t)
+			server = kind.common(t)
 		}
 		for first := range groups {
 			t.Run("group "+strconv.Itoa(first), func(t *testing.T) {

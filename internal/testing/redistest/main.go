@@ -28,6 +28,7 @@ func Main(m leaks.Tests, shared **Server) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	ofMain = *shared
 	// After failures a pool of go-redis dials once a second in the background, and notices that late that it was closed.
 	code := leaks.Run(tests{m}, "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
 	stop()
@@ -48,33 +49,15 @@ func sharedServer() (s *Server, stop func(), err error) {
 	return s, stop, err
 }
 
-// cluster is for tests that neither break it nor look at its counters, as the shared server is. The first of them starts it.
-var cluster struct {
-	*Cluster
-	start sync.Once
-	stop  func() error // nil: it has not started
-	err   error
-}
+// ofMain is the shared server of the package.
+var ofMain *Server
 
-// SharedCluster is a cluster of three masters for the tests of a package with Main: it takes a second to start.
-func SharedCluster(tb testing.TB) *Cluster {
-	tb.Helper()
-	cluster.start.Do(func() { cluster.Cluster, cluster.stop, cluster.err = StartClusterForMain() })
-	if cluster.err != nil {
-		tb.Fatal(cluster.err)
-	}
-	return cluster.Cluster
-}
-
-// tests end with their cluster.
+// tests end with what they have started in common.
 type tests struct{ leaks.Tests }
 
 func (t tests) Run() (code int) {
 	code = t.Tests.Run()
-	if cluster.stop == nil {
-		return code
-	}
-	if err := cluster.stop(); err != nil {
+	if err := started.run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -15,7 +15,7 @@ import (
 
 // Proxy stands before a server and breaks what passes.
 type Proxy struct {
-	tb       testing.TB
+	tb       testing.TB // nil for a proxy that tests share: it panics
 	addr     string
 	upstream string
 	tasks    sync.WaitGroup          // the acceptor and the links
@@ -44,15 +44,22 @@ type weather struct {
 // StartProxy runs a proxy before the server at upstream until the test ends.
 func StartProxy(tb testing.TB, upstream string) *Proxy {
 	tb.Helper()
-	p := &Proxy{tb: tb, upstream: upstream, links: make(map[*link]struct{}), counts: make(map[string]int)}
+	p := newProxy(tb, upstream)
 	if err := p.listenAnywhere(); err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() {
-		p.Refuse(true)
-		p.tasks.Wait()
-	})
+	tb.Cleanup(p.close)
 	return p
+}
+
+// newProxy makes a proxy that does not listen yet.
+func newProxy(tb testing.TB, upstream string) *Proxy {
+	return &Proxy{tb: tb, upstream: upstream, links: make(map[*link]struct{}), counts: make(map[string]int)}
+}
+
+func (p *Proxy) close() {
+	p.Refuse(true)
+	p.tasks.Wait()
 }
 
 // Addr is the proxy's host:port.
@@ -140,6 +147,9 @@ func (p *Proxy) serve(l net.Listener, client *net.TCPConn, born int) {
 	if err != nil {
 		_ = client.Close()
 		_ = server.Close()
+		if p.tb == nil {
+			panic(err)
+		}
 		p.tb.Error(err)
 		return
 	}

@@ -35,6 +35,20 @@ func TestServerForMainServesTests(t *testing.T) {
 	}
 }
 
+func TestSharedServersAreTheSameForAllAndNotOneAnother(t *testing.T) {
+	t.Parallel()
+	first, more := redistest.SharedServers(t, 2), redistest.SharedServers(t, 3)
+	set(t, first[1].Client(t), t.Name())
+	for i, want := range []int64{0, 1, 0} {
+		if n, err := more[i].Client(t).Exists(t.Context(), t.Name()).Result(); err != nil || n != want {
+			t.Errorf("server %d: EXISTS = %d, %v; want %d", i, n, err, want)
+		}
+	}
+	if first[0].Addr() != shared.Addr() {
+		t.Error("the first is not that of Main")
+	}
+}
+
 func TestServerClientTakesTweaks(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t, func(o *redis.Options) { o.ClientName = "tweaked" })

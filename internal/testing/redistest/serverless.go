@@ -1,6 +1,8 @@
 package redistest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,19 +25,57 @@ func StartServerless(tb testing.TB) *Serverless {
 	tb.Helper()
 	s := &Serverless{server: startNode(tb, clusterArguments)}
 	s.Proxy = StartProxy(tb, s.server.Addr())
+	if err := s.setUp(); err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// startServerlessForMain starts one outside of a test, which ends with stop.
+func startServerlessForMain() (s *Serverless, stop func() error, err error) {
+	n, err := launch(clusterArguments)
+	if err != nil {
+		return nil, nil, err
+	}
+	s = &Serverless{server: &Server{node: n}, Proxy: newProxy(nil, n.addr())}
+	if err = s.listenAnywhere(); err == nil {
+		err = s.setUp()
+	}
+	stop = func() error {
+		s.close()
+		return n.close()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
+	return s, stop, nil
+}
+
+// setUp gives the server all slots, and the proxy its rules.
+func (s *Serverless) setUp() error {
+	ctx, cancel := context.WithTimeout(context.Background(), joinTimeout)
+	defer cancel()
 	_, port, _ := strings.Cut(s.Addr(), ":")
-	rdb := s.server.Client(tb)
+	rdb := newClient(s.server.Addr())
+	defer rdb.Close() // it sent nothing that could be lost
 	for _, args := range [][]any{
 		{"config", "set", "cluster-announce-ip", "127.0.0.1", "cluster-announce-port", port},
 		{"cluster", "addslotsrange", 0, slots - 1},
 	} {
-		if err := rdb.Do(tb.Context(), args...).Err(); err != nil {
-			tb.Fatal(err)
+		if err := rdb.Do(ctx, args...).Err(); err != nil {
+			return err
 		}
 	}
-	Await(tb, "the cluster of one node is there", func() bool {
-		return strings.Contains(rdb.ClusterInfo(tb.Context()).Val(), "cluster_state:ok")
+	err := await(ctx, func() error {
+		info, err := rdb.ClusterInfo(ctx).Result()
+		if err == nil && !strings.Contains(info, "cluster_state:ok") {
+			err = errors.New("redistest: the cluster of one node is not there")
+		}
+		return err
 	})
+	if err != nil {
+		return err
+	}
 	for refusal, match := range refusals {
 		s.On(match, ReplyError(refusal))
 	}
@@ -46,7 +86,7 @@ func StartServerless(tb testing.TB) *Serverless {
 		}
 		return words
 	}
-	return s
+	return nil
 }
 
 // Client returns a new client that closes when tb ends: it has to be one for clusters, as on any such offering.

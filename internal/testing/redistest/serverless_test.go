@@ -76,7 +76,7 @@ func TestServerlessIsOneNodeAndKnowsScriptsByTheirOwnHashes(t *testing.T) {
 
 func TestServerlessTakesMessagesToSubscribers(t *testing.T) {
 	t.Parallel()
-	s := StartServerless(t)
+	s := SharedServerless(t)
 	sub := s.Client(t).Subscribe(t.Context(), "c")
 	defer sub.Close()
 	if _, err := sub.Receive(t.Context()); err != nil {

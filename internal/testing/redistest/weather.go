@@ -57,6 +57,9 @@ func (p *Proxy) Refuse(on bool) {
 		err = p.listenAgain()
 	}
 	if err != nil {
+		if p.tb == nil {
+			panic(err)
+		}
 		p.tb.Helper()
 		p.tb.Fatal(err)
 	}
