@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/cache/pages"
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -201,4 +203,46 @@ func TestAnUnlimitedLoadDoesNotCountForMaxLoads(t *testing.T) {
 		mustGet(t, g, "another", returns("v")) // not a part of that load: its context is the test's
 		return "v", nil
 	})
+}
+
+// What a load has read may have been invalidated since, before a call came that joins it. Only in Redis its stamp tells.
+func TestWhatALoadReadAndDidNotMakeIsForItsOwnCallAlone(t *testing.T) {
+	t.Parallel()
+	for name, without := range map[string]func(f *fleet, p *redistest.Proxy){
+		"with a lease": func(*fleet, *redistest.Proxy) {},
+		"bypassed":     func(f *fleet, _ *redistest.Proxy) { f.guards[0].Bypass(true) },
+		"without Redis": func(_ *fleet, p *redistest.Proxy) {
+			p.On(func([]string) bool { return true }, redistest.ReplyError("LOADING for a while"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, proxy := broken(t, shared, Config{MaxLoads: 1})
+			f.events.quiet = true
+			g, other := f.guards[0], newSource("other")
+			busy := async(g, "other", other.load)
+			<-other.begun
+			without(f, proxy)
+			fetch := func(load func(context.Context, *string) (string, error)) <-chan reply[string] {
+				c := make(chan reply[string], 1)
+				go func() { // owner: the test; ends with the load; joined by receiving
+					v, _, err := Fetch(&pages.Read{Context: t.Context(), Key: "k", Made: new(protocol.Stamp)}, g, "k", Source[string]{Load: load})
+					c <- reply[string]{v, err}
+				}()
+				return c
+			}
+			stored := fetch(func(ctx context.Context, _ *string) (string, error) {
+				pages.Again(ctx)
+				return "old", nil
+			})
+			redistest.Await(t, "it waits for a slot", func() bool { return g.flights.Count(nil).Running == 2 })
+			mustInvalidate(t, f.guards[1], "k") // of which this instance need not hear
+			later := fetch(func(context.Context, *string) (string, error) { return "new", nil })
+			redistest.Await(t, "a call joins it", func() bool { return g.flights.Count(nil).Callers == 3 })
+			close(other.release)
+			want(t, stored, "old")
+			want(t, later, "new")
+			want(t, busy, "other")
+		})
+	}
 }

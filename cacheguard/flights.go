@@ -51,12 +51,13 @@ type answer struct {
 	// The loader gave up because something that it used was cancelled, but not by its waiters: only the call whose
 	// loader it was has failed.
 	cancelled bool
+	again     bool // the loader returned what it had read: the call whose loader it was had that before
 	joined    bool // of a caller whose flight another call had begun
 }
 
 // answers reports whether the answer is good for a call that began at asked.
 func (a *answer) answers(asked uint64) bool {
-	if a.cancelled {
+	if a.cancelled || a.again && !a.joined {
 		return !a.joined
 	}
 	return asked < a.before || a.err != nil && !a.absent

@@ -47,10 +47,10 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	r.joined, r.load.encode = flight.WaitersOf(ctx).Entered(), r.encode
 	began := r.guard.clock.Tick()
 	out := r.guard.loaders.run(ctx, r.load, r.slot)
-	if out.again { // who came after that was asked for may have come after an invalidation
-		began = r.shownBefore
-	}
 	a := out.answer(Loaded, began)
+	if out.again { // who came after that was asked for may have come after an invalidation
+		began, a.before = r.shownBefore, r.shownBefore
+	}
 	a.loaded = r.guard.clock.Tick()
 	switch {
 	case out.err != nil && ctx.Err() != nil: // nobody waits any more

@@ -148,10 +148,13 @@ func (g *Guard) loadIn(ctx context.Context, j *load, s limit.Slot, how Outcome) 
 // abandoned is the answer of a flight whose callers have all left, or whose Guard is closed.
 func abandoned(ctx context.Context) answer { return answer{err: closedOr(context.Cause(ctx))} }
 
-// answer is what was loaded, for the callers that began before the tick.
+// answer is what was loaded, for the callers that began before the tick. What was only read is for nobody else: it may have been invalidated since.
 func (l *loaded) answer(how Outcome, before uint64) answer {
+	if l.again {
+		before = 0
+	}
 	return answer{
-		value: l.value, err: l.err, absent: l.absent, outcome: how, before: before, origin: l.origin,
+		value: l.value, err: l.err, absent: l.absent, outcome: how, before: before, origin: l.origin, again: l.again,
 		cancelled: l.err != nil && errors.Is(l.err, context.Canceled),
 	}
 }
