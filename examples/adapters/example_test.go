@@ -78,7 +78,7 @@ func Example_chi() {
 	defer stop()
 
 	r := chi.NewRouter()
-	r.Use(cache.Handler)
+	r.Use(chimiddleware.GetHead, cache.Handler)
 	r.Get("/products/{id}", product)
 
 	ask(r)
