@@ -75,9 +75,13 @@ func (c *check) Run(e *env) error {
 		nodes = append(nodes, finding{Check: "nodes", Result: wrong, Detail: err.Error()})
 	}
 	e.patiently("what a Guard and locks need", func() { tried = c.tries(e, nodes, &trips) })
-	e.patiently("pages of instances", asking.Wait)
+	var f fleet
+	e.patiently("pages of instances", func() {
+		asking.Wait()
+		f = e.fleet(c.Page) // now that what a Guard needs was tried, which leaves an epoch
+	})
 
-	r := checked{Prefix: e.all.Prefix, LockPrefix: e.all.LockPrefix, Findings: slices.Concat(causesFirst(nodes, tried), tried, pages)}
+	r := checked{Prefix: e.all.Prefix, LockPrefix: e.all.LockPrefix, Findings: slices.Concat(f.findings(e), causesFirst(nodes, tried), tried, pages)}
 	r.OK = !slices.ContainsFunc(r.Findings, func(f finding) bool { return f.Result == wrong })
 	if err := e.out.print(r); err != nil || r.OK {
 		return err

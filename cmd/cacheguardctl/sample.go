@@ -111,6 +111,7 @@ type paged struct {
 
 type pagedGuard struct {
 	Prefix, Instance, Refused string
+	Redis                     string // where it is, for people; empty: it does not say
 	Bypassed                  string // on which instances, and until when; empty: it does not say
 	DeafAs                    string `json:"deaf_as"`
 	Troubles                  map[string]float64
