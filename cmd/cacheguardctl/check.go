@@ -23,6 +23,9 @@ const (
 	tryingLess  = 3 * time.Second
 )
 
+// farApart is how far two clocks are never apart that are synchronized.
+const farApart = 30 * time.Second
+
 // check tries what guards and locks need.
 type check struct {
 	NoLocks bool     `help:"Do not check what locks need: a Redis for a cache alone may evict keys."`
@@ -142,11 +145,8 @@ func (c *check) node(ctx context.Context, rdb *redis.Client, trips *slowest) []f
 	result, detail = latency.judge()
 	trips.add(latency)
 	found = append(found, say("latency", err, result, detail))
-	result = ok
-	if offset.Abs() > time.Minute {
-		result = warning
-	}
-	return append(found, say("clock", err, result, fmt.Sprintf("%v ahead of this machine", offset.Round(time.Millisecond))))
+	result, detail = clock(offset)
+	return append(found, say("clock", err, result, detail))
 }
 
 // whichServer names the server. That the user may not know which it is is a warning.
@@ -198,6 +198,19 @@ func eviction(info map[string]string, noLocks bool) (result, detail string) {
 		return ok, detail
 	}
 	return warning, detail + ": locks may be evicted"
+}
+
+// clock says how far the server's clock is from this machine's: the times of one of them mislead whoever compares logs.
+func clock(ahead time.Duration) (result, detail string) {
+	ahead = ahead.Round(time.Millisecond)
+	result, detail = ok, fmt.Sprintf("%v ahead of this machine", ahead)
+	if ahead < 0 {
+		detail = fmt.Sprintf("%v behind this machine", -ahead)
+	}
+	if ahead.Abs() >= farApart {
+		result = warning
+	}
+	return result, detail
 }
 
 // memory says whether there is room left.

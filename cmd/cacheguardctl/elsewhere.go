@@ -25,8 +25,8 @@ type fleet struct {
 // elsewhere is an instance that uses another Redis: another server, or another database of this one.
 type elsewhere struct{ instance, redis string }
 
-// fleet asks pages, and compares texts that are in no two Redises: the epochs of everything, one of which each load has had. What says nothing of
-// that, as a page of an earlier version, is left out.
+// fleet asks pages, and compares texts that are in no two Redises: the epochs of everything, one of which each load has had. A page of an
+// earlier version does not have them, and is left out.
 func (e *env) fleet(pages []string) (all fleet) {
 	seen := lookAtAll(e.ctx, pages)
 	var mu sync.Mutex
@@ -78,7 +78,7 @@ func (e *env) isOf(page string, number int) (here, proved bool) {
 	return false, true
 }
 
-// findings are what check says of the instances that use another Redis.
+// findings name the instances that use another Redis, for check.
 func (f fleet) findings(e *env) (all []finding) {
 	for _, o := range f.others {
 		all = append(all, finding{Check: "instance", Node: o.instance, Result: wrong, Detail: fmt.Sprintf(

@@ -44,8 +44,8 @@ func (e *env) strange(command string) (notes []string, refused error) {
 	return notes, nil
 }
 
-// unheard says that nobody seems to use the prefix here; empty: somebody does, or it is not known. Who listens to its channels is known of a server, and
-// not of one of its databases, which has what every load leaves.
+// unheard says that nobody seems to use the prefix here; empty: somebody does, or it is not known. All databases of a server have the same channels, so
+// the database is asked for what every load leaves.
 func (e *env) unheard() string {
 	heard, refused, err := e.heard()
 	if err != nil && !heard {
