@@ -77,12 +77,10 @@ func (c *check) Run(e *env) error {
 	if err != nil {
 		nodes = append(nodes, finding{Check: "nodes", Result: wrong, Detail: err.Error()})
 	}
-	e.patiently("what a Guard and locks need", func() { tried = c.tries(e, nodes, &trips) })
 	var f fleet
-	e.patiently("pages of instances", func() {
-		asking.Wait()
-		f = e.fleet(c.Page) // now that what a Guard needs was tried, which leaves an epoch
-	})
+	trying := func() { tried = c.tries(e, nodes, &trips) }
+	e.patiently("what a Guard and locks need", func() { e.leavingNothing(nodes, trying, func() bool { f = e.fleet(c.Page); return f.here > 0 }) })
+	e.patiently("pages of instances", asking.Wait)
 
 	r := checked{Prefix: e.all.Prefix, LockPrefix: e.all.LockPrefix, Findings: slices.Concat(f.findings(e), causesFirst(nodes, tried), tried, pages)}
 	r.OK = !slices.ContainsFunc(r.Findings, func(f finding) bool { return f.Result == wrong })

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,6 +12,11 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/goredis"
 )
+
+// errElsewhere is why nothing is written: it would look like success.
+var errElsewhere = errors.New("nothing was done, as no instance would notice")
+
+const allTheSame = "without their pages (CACHEGUARD_PAGES, --page) it is done all the same"
 
 // comparisons are how often an instance's Redis is found to be another one before that is believed: between two questions, everything may be
 // invalidated.
@@ -105,7 +111,7 @@ func (f fleet) refusal(e *env) error {
 	if len(f.others) == 0 || f.here > 0 {
 		return nil
 	}
-	return fmt.Errorf("nothing was done: no instance would notice, as %s; without their pages (CACHEGUARD_PAGES, --page) it is done all the same", f.note(e))
+	return fmt.Errorf("%w: %s; %s", errElsewhere, f.note(e), allTheSame)
 }
 
 // where names the Redis of REDIS_URL.

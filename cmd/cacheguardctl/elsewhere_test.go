@@ -108,8 +108,12 @@ func TestAnotherDatabaseIsNoticedWithoutPages(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	prefix := "test-" + rand.Text()
-	keep(t, newGuard(t, s.Client(t), prefix), "a") // and listens, on all databases of the server
-	ctl(t, at(s)+"/1", "--prefix", prefix, "bypass", "0").want(t, done, "database 1 has nothing that a load leaves")
+	keep(t, newGuard(t, s.Client(t), prefix), "a")                                     // and listens, on all databases of the server
+	for _, args := range [][]string{{"bypass", "0"}, {"check"}, {"invalidate", "a"}} { // check leaves nothing behind
+		ctl(t, at(s)+"/1", append([]string{"--prefix", prefix}, args...)...).want(t, done, "database 1 has nothing that a load leaves")
+	}
+	ctl(t, at(s), "--prefix", prefix, "check").want(t, done)
+	ctl(t, at(s), "--prefix", prefix, "inspect", "a").want(t, done, `"a": fresh`)
 	r := ctl(t, at(s), "--prefix", prefix, "bypass", "0")
 	r.want(t, done)
 	expect.Equal(t, "noted of the right one", r.errors, "")

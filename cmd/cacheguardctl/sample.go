@@ -98,11 +98,11 @@ func (c *invalidations) to(s sampled) sampled {
 type paged struct {
 	Guards  []pagedGuard
 	Lockers []struct {
-		Prefix, Kind string
-		Deaf         bool
-		Locks        []struct {
-			Name string
-			For  float64
+		Prefix, Kind, Instance string
+		Deaf                   bool
+		Locks                  []struct {
+			Name, Mode, Token string
+			For               float64
 		}
 	}
 	Feeds   []feed

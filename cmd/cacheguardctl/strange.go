@@ -96,21 +96,32 @@ func (e *env) heard() (is, refused bool, err error) {
 
 // has reports whether there is an epoch of the name, without which no entry that has the name is valid.
 func (e *env) has(name string) (bool, error) {
+	found, err := e.onEpochs(name, func(pipe redis.Pipeliner, key string) *redis.IntCmd { return pipe.Exists(e.ctx, key) })
+	return found > 0, err
+}
+
+// forget removes the epochs of everything.
+func (e *env) forget() error {
+	_, err := e.onEpochs(epoch.All, func(pipe redis.Pipeliner, key string) *redis.IntCmd { return pipe.Del(e.ctx, key) })
+	return err
+}
+
+// onEpochs runs a command on each key that may be an epoch of the name, and adds the replies up.
+func (e *env) onEpochs(name string, command func(redis.Pipeliner, string) *redis.IntCmd) (sum int64, err error) {
 	pipe := e.rdb.Pipeline()
-	var found []*redis.IntCmd
+	var sent []*redis.IntCmd
 	for n := range epochs {
 		key := e.all.Prefix + ":{" + strconv.Itoa(n) + "}:epoch"
 		if name != epoch.All {
 			key += ":" + name[:1] + ":" + name[1:]
 		}
-		found = append(found, pipe.Exists(e.ctx, key))
+		sent = append(sent, command(pipe, key))
 	}
 	script.Exec(e.ctx, pipe)
-	var err error
-	for _, cmd := range found {
-		err = cmp.Or(err, cmd.Err())
+	for _, cmd := range sent {
+		sum, err = sum+cmd.Val(), cmp.Or(err, cmd.Err())
 	}
-	return slices.ContainsFunc(found, func(cmd *redis.IntCmd) bool { return cmd.Val() > 0 }), err
+	return sum, err
 }
 
 // eachNode looks at each node, replicas included.
