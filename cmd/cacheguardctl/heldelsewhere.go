@@ -44,8 +44,8 @@ func (e *env) heldOn(pages []string, kind, name string) map[string]string {
 	return by
 }
 
-// heldElsewhere says that instances have a lock of which this Redis knows nothing; empty: it knows one of them, or nobody has it for long. Who has the
-// same token before and after Redis was asked had it then.
+// heldElsewhere says that instances have a lock of which this Redis knows nothing; empty: it knows one of them, or nobody has it for long. A token that a
+// page shows before and after the question was held when Redis was asked.
 func (e *env) heldElsewhere(pages []string, l lockers, kind, name string) string {
 	before := e.heldOn(pages, kind, name)
 	if len(before) == 0 {
