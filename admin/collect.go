@@ -79,7 +79,7 @@ func guardOf(g *guard) guardState {
 	stats, troubles := g.Stats(), g.seen.Troubles()
 	running, _ := g.seen.Loads.Running()
 	one := guardState{
-		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs, DeafAs: troubles.DeafAs, Happened: g.seen.Happened(),
+		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Redis: g.seen.Server, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs, DeafAs: troubles.DeafAs, Happened: g.seen.Happened(),
 		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Pending: stats.Pending, Untold: stats.RefusedMessages,
 		Breakers: stats.Breakers, Open: stats.BreakersOpen, SlowParts: stats.SlowParts, Hedged: stats.Hedged, Replaced: stats.Replaced, NotReplaced: stats.NotReplaced,
 		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(),

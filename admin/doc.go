@@ -6,7 +6,7 @@
 // The page says what is wrong now. It shows for each Cache how often it is asked, its hit ratio over the last minutes, its loads, and
 // which of them are slow; and also the hottest keys, the locks and permits that this process holds, and how far the feeds of package cdc are behind. A look-up shows what Guard.Inspect
 // and Locker.Inspect return; for a Quorum, how many of its servers name each holder. What people may see and do is up to you: the Handler
-// shows keys, names of locks, and the texts of loaders' errors to everybody who can send it a request. It shows no values and no passwords.
+// shows keys, names of locks, addresses of Redis, and the texts of loaders' errors to everybody who can send it a request. It shows no values and no passwords.
 //
 // # Who can reach it
 //
@@ -27,6 +27,7 @@
 //
 //	GET  ?view=data                  all that the page shows, as JSON
 //	GET  ?view=key&guard=0&key=K     a look-up, by the number of the Guard
+//	GET  ?view=epochs&guard=0        random texts of the Guard's Redis, by key, which no other has: who finds one has found that Redis
 //	GET  ?view=lock&locker=0&name=N  the same for a lock
 //	POST ?do=catch-up&feed=F         answers when the feed F has caught up, for cacheguardctl; it does nothing to the cache
 //	POST ?do=ACTION                  with a JSON object, for the page alone: it needs the page's token

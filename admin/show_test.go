@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -291,4 +292,26 @@ func TestThePageHasWordsForWhateverGoesWrong(t *testing.T) {
 	}
 	expect.Equal(t, "panics", look(t, h).Guards[0].Happened["loader panicked"], 1)
 	has("g.happened")
+}
+
+func TestThePageProvesWhichRedisAGuardUses(t *testing.T) {
+	t.Parallel()
+	g, off := newGuard(t, cacheguard.Config{}), newGuard(t, cacheguard.Config{Disabled: true})
+	h := New(g, off)
+	var before, after, none foundEpochs
+	parse(t, get(t, h, "/?view=epochs&guard=0", http.StatusOK), &before)
+	keep(t, g, "a")
+	parse(t, get(t, h, "/?view=epochs&guard=0", http.StatusOK), &after)
+	parse(t, get(t, h, "/?view=epochs&guard=1", http.StatusOK), &none)
+	expect.Equal(t, "keys", len(after.Epochs), 1)
+	for key, text := range after.Epochs {
+		expect.Equal(t, "before there was a load", before.Epochs[key], "")
+		expect.Equal(t, "what Redis has", text, fmt.Sprintf("%x", shared.Client(t).Get(t.Context(), key).Val()))
+		expect.Equal(t, "what no other Redis has, in hex", len(text) >= 16, true)
+	}
+	expect.Equal(t, "keys of who has no Redis", len(none.Epochs), 0)
+	s := look(t, h)
+	expect.Equal(t, "where it is", s.Guards[0].Redis, shared.Addr()+", database 0")
+	expect.Equal(t, "where nothing is", s.Guards[1].Redis, "")
+	get(t, h, "/?view=epochs&guard=2", http.StatusNotFound)
 }

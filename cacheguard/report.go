@@ -13,6 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/run/observe"
 )
 
@@ -190,6 +191,10 @@ func (g *Guard) observed() observe.Guard {
 			cmd := redis.NewCmd(ctx, args...)
 			err := g.rdb.Process(ctx, cmd)
 			return cmd.Val(), err
+		}
+		seen.Server = goredis.Where(g.rdb)
+		for part := range g.epochs.Parts() {
+			seen.Epochs = append(seen.Epochs, g.epochs.Key(epoch.All, part))
 		}
 	}
 	return seen

@@ -23,6 +23,9 @@ const (
 	tryingLess  = 3 * time.Second
 )
 
+// farApart is how far two clocks are never apart that are synchronized.
+const farApart = 30 * time.Second
+
 // check tries what guards and locks need.
 type check struct {
 	NoLocks bool     `help:"Do not check what locks need: a Redis for a cache alone may evict keys."`
@@ -74,10 +77,12 @@ func (c *check) Run(e *env) error {
 	if err != nil {
 		nodes = append(nodes, finding{Check: "nodes", Result: wrong, Detail: err.Error()})
 	}
-	e.patiently("what a Guard and locks need", func() { tried = c.tries(e, nodes, &trips) })
+	var f fleet
+	trying := func() { tried = c.tries(e, nodes, &trips) }
+	e.patiently("what a Guard and locks need", func() { e.leavingNothing(nodes, trying, func() bool { f = e.fleet(c.Page); return f.here > 0 }) })
 	e.patiently("pages of instances", asking.Wait)
 
-	r := checked{Prefix: e.all.Prefix, LockPrefix: e.all.LockPrefix, Findings: slices.Concat(causesFirst(nodes, tried), tried, pages)}
+	r := checked{Prefix: e.all.Prefix, LockPrefix: e.all.LockPrefix, Findings: slices.Concat(f.findings(e), causesFirst(nodes, tried), tried, pages)}
 	r.OK = !slices.ContainsFunc(r.Findings, func(f finding) bool { return f.Result == wrong })
 	if err := e.out.print(r); err != nil || r.OK {
 		return err
@@ -138,11 +143,8 @@ func (c *check) node(ctx context.Context, rdb *redis.Client, trips *slowest) []f
 	result, detail = latency.judge()
 	trips.add(latency)
 	found = append(found, say("latency", err, result, detail))
-	result = ok
-	if offset.Abs() > time.Minute {
-		result = warning
-	}
-	return append(found, say("clock", err, result, fmt.Sprintf("%v ahead of this machine", offset.Round(time.Millisecond))))
+	result, detail = clock(offset)
+	return append(found, say("clock", err, result, detail))
 }
 
 // whichServer names the server. That the user may not know which it is is a warning.
@@ -194,6 +196,19 @@ func eviction(info map[string]string, noLocks bool) (result, detail string) {
 		return ok, detail
 	}
 	return warning, detail + ": locks may be evicted"
+}
+
+// clock says how far the server's clock is from this machine's: the times of one of them mislead whoever compares logs.
+func clock(ahead time.Duration) (result, detail string) {
+	ahead = ahead.Round(time.Millisecond)
+	result, detail = ok, fmt.Sprintf("%v ahead of this machine", ahead)
+	if ahead < 0 {
+		detail = fmt.Sprintf("%v behind this machine", -ahead)
+	}
+	if ahead.Abs() >= farApart {
+		result = warning
+	}
+	return result, detail
 }
 
 // memory says whether there is room left.

@@ -223,8 +223,12 @@ func TestBypassReachesEveryInstanceAndEnds(t *testing.T) {
 	}
 	ctl(t, at(shared), "--prefix", prefix, "bypass", "--yes", "10m").want(t, done, "bypassed", "10m0s")
 	redistest.Await(t, "the cache is bypassed", outcome(cacheguard.Bypassed))
+	const line = "the cache is bypassed on all instances, for another "
+	ctl(t, at(shared), "--prefix", prefix, "inspect", "a").want(t, done, `"a": fresh`, line)
+	ctl(t, at(shared), "--prefix", prefix, "inspect", "a", "--json").want(t, done, `"bypassed_for":`)
 	ctl(t, at(shared), "--prefix", prefix, "bypass", "0s", "--json").want(t, done, `"seconds":0`)
 	redistest.Await(t, "the cache is used", outcome(cacheguard.Hit))
+	expect.Equal(t, "bypassed", strings.Contains(ctl(t, at(shared), "--prefix", prefix, "inspect", "a").out, line), false)
 	ctl(t, at(shared), "--prefix", prefix, "bypass", "--yes", "25h").want(t, failed, "24h")
 }
 

@@ -116,6 +116,10 @@ func reachable(ctx context.Context, raw string, cluster bool) (rdb redis.Univers
 	if reached = reach(ctx, rdb); isUnreachable(reached) {
 		reached = fmt.Errorf("Redis cannot be reached from here: %s: %w", hostsOf(raw), reached) //nolint:staticcheck // it is a name
 	}
+	if err := noSentinel(ctx, rdb, raw, reached); err != nil {
+		_ = rdb.Close() // it has answered
+		return nil, nil, err
+	}
 	one, is := rdb.(*redis.Client)
 	if !is || reached != nil || !isOfCluster(ctx, one) {
 		return rdb, reached, nil

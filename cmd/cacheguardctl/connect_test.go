@@ -6,6 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestTheURLSaysWhatKindOfRedisThereIs(t *testing.T) {
@@ -35,4 +36,18 @@ func TestTheURLSaysWhatKindOfRedisThereIs(t *testing.T) {
 		expect.Equal(t, url, got, want)
 		_ = rdb.Close() // it was not used
 	}
+}
+
+func TestASentinelIsNotTakenForARedis(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t)
+	is, name := s.Addrs()[0], s.Name()
+	for _, url := range []string{"redis://u:hidden@" + is, "redis://" + is, "redis://" + is + "/1", "redis://" + is + "," + is} {
+		for _, args := range [][]string{{"check"}, {"invalidate", "a"}, {"stats"}} {
+			r := ctl(t, url, args...)
+			r.want(t, misused, "names a Sentinel", "write redis+sentinel://"+is, "/"+name+", with")
+			expect.Equal(t, "output", r.out, "")
+		}
+	}
+	ctl(t, "redis+sentinel://"+is+"/"+name, "check", "--no-locks").want(t, done)
 }

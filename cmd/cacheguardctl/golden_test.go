@@ -27,6 +27,8 @@ var outputs = map[string]result{
 		Size: 99, Load: &shownHolder{"shop-1", 12, 4.2}, Waiting: 2, Writers: []shownHolder{}, Failure: &shownFailure{"no such table", 3, 0.4},
 		text: "\"price:42\": stale\n  stored 1m2s ago, fresh for 0s, in Redis for 4m58s\n",
 	},
+	"inspectbypassed": inspected{Prefix: "shop", Key: "price:42", State: "missing", Writers: []shownHolder{}, Bypassed: 540.26, text: "\"price:42\": missing\n"},
+
 	"bypass":  bypassed{Prefix: "shop", Seconds: 600, Notes: []string{"no page shows it"}},
 	"bypass0": bypassed{Prefix: "shop"},
 	"locks": shownLocks{Prefix: "jobs", Locks: []shownLock{

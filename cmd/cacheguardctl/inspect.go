@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/cache/off"
 )
 
 // inspect looks a key up.
@@ -36,6 +37,8 @@ type inspected struct {
 	Version    int           `json:"version,omitempty"`
 	OfVersions []inspected   `json:"versions,omitempty"` // of a program: what each has, without writers, intents and blocked
 
+	Bypassed float64 `json:"bypassed_for,omitempty"` // for how long all instances load without the cache; 0: they do not
+
 	Notes []string `json:"notes,omitempty"` // why nothing may be there
 
 	text string
@@ -58,6 +61,9 @@ func (r inspected) rows() (rows [][]string) {
 	for line := range strings.Lines("key " + r.text) {
 		rows = append(rows, []string{strings.TrimSuffix(line, "\n")})
 	}
+	if r.Bypassed > 0 {
+		rows = append(rows, []string{"  the cache is bypassed on all instances, for another " + seconds(r.Bypassed) + ": what is there is not served"})
+	}
 	return append(rows, noted(r.Notes)...)
 }
 
@@ -76,6 +82,11 @@ func (c *inspect) Run(e *env) error {
 	if isNothing(i) {
 		shown.Notes = c.unknown(e, []string{c.Key}, nil, nil)
 	}
+	left, err := e.rdb.PTTL(e.ctx, (&off.Switch{Config: off.Config{Prefix: e.all.Prefix}}).FleetKey()).Result()
+	if err != nil {
+		shown.Notes = append(shown.Notes, "whether the cache is bypassed is not known: "+err.Error())
+	}
+	shown.Bypassed = max(0, left.Seconds()) // below 0: it is not
 	return e.out.print(shown)
 }
 

@@ -29,3 +29,15 @@ func TestARedisThatIsFarAwayIsAWarning(t *testing.T) {
 		expect.Equal(t, "detail", detail, test.detail)
 	}
 }
+
+func TestAClockThatIsWrongIsAWarning(t *testing.T) {
+	t.Parallel()
+	for ahead, want := range map[time.Duration]string{
+		0: "ok 0s ahead of this machine", 1234567: "ok 1ms ahead of this machine", -100 * time.Microsecond: "ok 0s ahead of this machine",
+		-2 * time.Millisecond: "ok 2ms behind this machine", 2 * time.Hour: "warning 2h0m0s ahead of this machine",
+		-time.Minute: "warning 1m0s behind this machine", -time.Minute + 100*time.Microsecond: "warning 1m0s behind this machine",
+	} {
+		result, detail := clock(ahead)
+		expect.Equal(t, ahead.String(), result+" "+detail, want)
+	}
+}

@@ -20,11 +20,14 @@ type locks struct {
 }
 
 type showLocks struct {
+	asked
+
 	Names []string `arg:"" help:"Names of locks, without the prefix."`
 }
 
 type revokeLock struct {
 	sure
+	asked
 
 	Name string `arg:"" help:"Name of the lock, without the prefix."`
 	Kind string `default:"mutex" enum:"mutex,rwlock,semaphore" help:"Its kind: mutex, rwlock or semaphore, of which all permits are taken away."`
@@ -117,6 +120,11 @@ func (c *showLocks) Run(e *env) error {
 			return err
 		}
 		shown.add(name, m, rw, sem)
+		for _, kind := range []string{"mutex", "rwlock", "semaphore"} {
+			if note := e.heldElsewhere(c.Page, l, kind, name); note != "" {
+				shown.Notes = append(shown.Notes, note)
+			}
+		}
 	}
 	return e.out.print(shown)
 }
@@ -174,15 +182,18 @@ func (r revoked) rows() [][]string {
 
 // Run is called by kong.
 func (c *revokeLock) Run(e *env) error {
-	const question = "Take the %s %q of %q away from its holders? What they still do, only a fence stops."
-	if err := c.confirm(e, question, c.Kind, c.Name, e.all.LockPrefix); err != nil {
-		return err
-	}
 	l, err := newLockers(e)
 	if err != nil {
 		return err
 	}
 	defer l.close()
+	if note := e.heldElsewhere(c.Page, l, c.Kind, c.Name); note != "" {
+		return fmt.Errorf("%w: %s; %s", errElsewhere, note, allTheSame)
+	}
+	const question = "Take the %s %q of %q away from its holders? What they still do, only a fence stops."
+	if err := c.confirm(e, question, c.Kind, c.Name, e.all.LockPrefix); err != nil {
+		return err
+	}
 	r := revoked{Name: c.Name, Kind: c.Kind}
 	switch c.Kind {
 	case "rwlock":
@@ -199,7 +210,7 @@ func (c *revokeLock) Run(e *env) error {
 	case err != nil:
 		return err
 	case r.Holders == 0:
-		return fmt.Errorf("nobody holds the %s %q", c.Kind, c.Name)
+		return fmt.Errorf("nobody holds the %s %q of %q in %s", c.Kind, c.Name, e.all.LockPrefix, e.where())
 	}
 	return e.out.print(r)
 }

@@ -53,6 +53,10 @@
 // With pages, inspect, invalidate, bypass and stats say what no instance knows, which may be mistyped: the prefix, a Cache, a key or a tag. What comes before the
 // colon or the number of a key or tag is compared. The exit code stays 0: it was done. Without pages, standard error says if no process has subscribed to the channels of the prefix.
 //
+// They also prove whether the instances use the Redis of REDIS_URL, and its database: the random text of an epoch is in no other. If none of them does, invalidate and bypass do
+// nothing and exit with 2, as locks revoke does if one of them holds the lock and that Redis does not know it; check fails, and other commands say so. Where that is
+// not known, as nothing was loaded yet, they do as without pages.
+//
 // The URLs of --page may have a user and a password, for basic authentication. Give them in CACHEGUARD_PAGES, with commas between them, and not
 // as arguments, which other users can see.
 //
@@ -174,7 +178,11 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 		}
 		return complain(stderr, reached, unreachable)
 	}
-	if note := e.strange(command.Command()); note != "" {
+	notes, refused := e.strange(command.Command())
+	if refused != nil {
+		return complain(stderr, refused, misused)
+	}
+	for _, note := range notes {
 		_ = complain(stderr, errors.New("note: "+note), done) // it is done all the same
 	}
 	return finish(command, e, stderr)
@@ -210,7 +218,7 @@ func version() string {
 func finish(command *kong.Context, e *env, stderr io.Writer) int {
 	err := command.Run(e)
 	switch {
-	case errors.Is(err, errNotConfirmed), errors.Is(err, errNoPage):
+	case errors.Is(err, errNotConfirmed), errors.Is(err, errNoPage), errors.Is(err, errElsewhere):
 		return complain(stderr, err, misused)
 	case err != nil:
 		return complain(stderr, err, failed)

@@ -98,11 +98,11 @@ func (c *invalidations) to(s sampled) sampled {
 type paged struct {
 	Guards  []pagedGuard
 	Lockers []struct {
-		Prefix, Kind string
-		Deaf         bool
-		Locks        []struct {
-			Name string
-			For  float64
+		Prefix, Kind, Instance string
+		Deaf                   bool
+		Locks                  []struct {
+			Name, Mode, Token string
+			For               float64
 		}
 	}
 	Feeds   []feed
@@ -111,6 +111,7 @@ type paged struct {
 
 type pagedGuard struct {
 	Prefix, Instance, Refused string
+	Redis                     string // where it is, for people; empty: it does not say
 	Bypassed                  string // on which instances, and until when; empty: it does not say
 	DeafAs                    string `json:"deaf_as"`
 	Troubles                  map[string]float64

@@ -19,28 +19,62 @@ import (
 // epochs is of how many numbers an epoch may have its key: see internal/cache/epoch. Six of the first ones are used at most.
 const epochs = 64
 
-// strange says that nobody seems to use the prefix, which may be mistyped; empty: somebody does, or it is not known. With pages, they say so, and a
-// command about something else does not need the prefix.
-func (e *env) strange(command string) string {
+// strange notes that nobody seems to use the prefix, or this Redis, which may be mistyped; none: somebody does. The error says that nobody does, and why a
+// command that writes is not run. A command about something else does not need the prefix; check compares when it has made what can be compared.
+func (e *env) strange(command string) (notes []string, refused error) {
 	a := e.all
 	pages := slices.Concat(a.Check.Page, a.Inspect.Page, a.Invalidate.Page, a.Bypass.Page, a.Watch.Page, a.Stats.Page)
-	if command == "watch" && len(pages) > 0 { // which goes on, and has no result to note it in
-		return strings.Join((&asked{a.Watch.Page}).unknown(e, nil, nil, nil), "\n")
+	command, _, _ = strings.Cut(command, " ")
+	if command == "locks" || command == "size" || command == "check" && len(pages) > 0 {
+		return nil, nil
 	}
-	if len(pages) > 0 || strings.HasPrefix(command, "locks") || strings.HasPrefix(command, "size") || !e.unheard() {
-		return ""
+	if command == "watch" { // which goes on, and has no result to note it in
+		notes = (&asked{a.Watch.Page}).unknown(e, nil, nil, nil)
 	}
-	return fmt.Sprintf("no process has subscribed to a channel of the prefix %q: no instance that has it has loaded anything since it began, or --prefix is wrong", a.Prefix)
+	f := e.fleet(pages)
+	if note := f.note(e); note != "" {
+		if command == "invalidate" || command == "bypass" {
+			refused = f.refusal(e)
+		}
+		return append(notes, note), refused
+	}
+	if note := e.unheard(); note != "" && f.here == 0 {
+		notes = append(notes, note)
+	}
+	return notes, nil
 }
 
-// unheard reports whether no node knows a process that listens to a channel of the prefix. If the user may not ask that, it looks for what every load
-// leaves.
-func (e *env) unheard() bool {
+// unheard says that nobody seems to use the prefix here; empty: somebody does, or it is not known. All databases of a server have the same channels, so
+// the database is asked for what every load leaves.
+func (e *env) unheard() string {
+	heard, refused, err := e.heard()
+	if err != nil && !heard {
+		return ""
+	}
+	there, err := e.has(epoch.All)
+	nothing := err == nil && !there
+	one, _ := e.rdb.(*redis.Client)
+	switch {
+	case !heard && (!refused || nothing):
+		return fmt.Sprintf(
+			"no process has subscribed to a channel of the prefix %q: no instance that has it has loaded anything since it began, or --prefix or REDIS_URL is wrong", e.all.Prefix,
+		)
+	case heard && nothing && one != nil:
+		return fmt.Sprintf(
+			"processes listen to channels of the prefix %q, and database %d has nothing that a load leaves: nothing was loaded since everything was invalidated, or they use another database",
+			e.all.Prefix, one.Options().DB,
+		)
+	}
+	return ""
+}
+
+// heard reports whether a process listens to a channel of the prefix, at any node, or refused: a node did not say.
+func (e *env) heard() (is, refused bool, err error) {
 	ctx, cancel := context.WithTimeout(e.ctx, answerWithin) // more than that a note is not worth
 	defer cancel()
-	var heard, refused atomic.Bool
+	var heard, unsaid atomic.Bool
 	literally := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`)
-	err := e.eachNode(ctx, func(ctx context.Context, rdb *redis.Client) error {
+	err = e.eachNode(ctx, func(ctx context.Context, rdb *redis.Client) error {
 		pipe := rdb.Pipeline()
 		inboxes := pipe.PubSubChannels(ctx, literally.Replace(e.all.Prefix)+keys.Inboxes+"*")
 		tiers := pipe.PubSubNumSub(ctx, channel(e))
@@ -53,34 +87,41 @@ func (e *env) unheard() bool {
 			return err // it may know some
 		}
 		if err != nil {
-			refused.Store(true)
+			unsaid.Store(true)
 		}
 		return nil
 	})
-	if err != nil || heard.Load() || !refused.Load() {
-		return err == nil && !heard.Load()
-	}
-	there, err := e.has(epoch.All)
-	return err == nil && !there
+	return heard.Load(), unsaid.Load(), err
 }
 
 // has reports whether there is an epoch of the name, without which no entry that has the name is valid.
 func (e *env) has(name string) (bool, error) {
+	found, err := e.onEpochs(name, func(pipe redis.Pipeliner, key string) *redis.IntCmd { return pipe.Exists(e.ctx, key) })
+	return found > 0, err
+}
+
+// forget removes the epochs of everything.
+func (e *env) forget() error {
+	_, err := e.onEpochs(epoch.All, func(pipe redis.Pipeliner, key string) *redis.IntCmd { return pipe.Del(e.ctx, key) })
+	return err
+}
+
+// onEpochs runs a command on each key that may be an epoch of the name, and adds the replies up.
+func (e *env) onEpochs(name string, command func(redis.Pipeliner, string) *redis.IntCmd) (sum int64, err error) {
 	pipe := e.rdb.Pipeline()
-	var found []*redis.IntCmd
+	var sent []*redis.IntCmd
 	for n := range epochs {
 		key := e.all.Prefix + ":{" + strconv.Itoa(n) + "}:epoch"
 		if name != epoch.All {
 			key += ":" + name[:1] + ":" + name[1:]
 		}
-		found = append(found, pipe.Exists(e.ctx, key))
+		sent = append(sent, command(pipe, key))
 	}
 	script.Exec(e.ctx, pipe)
-	var err error
-	for _, cmd := range found {
-		err = cmp.Or(err, cmd.Err())
+	for _, cmd := range sent {
+		sum, err = sum+cmd.Val(), cmp.Or(err, cmd.Err())
 	}
-	return slices.ContainsFunc(found, func(cmd *redis.IntCmd) bool { return cmd.Val() > 0 }), err
+	return sum, err
 }
 
 // eachNode looks at each node, replicas included.

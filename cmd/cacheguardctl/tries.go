@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/cacheguard/go/internal/cache/epoch"
 )
 
 // silent is the name of the check which a node that does not answer has failed.
@@ -83,6 +85,20 @@ func (c *check) tries(e *env, nodes []finding, trips *slowest) []finding {
 	}
 	trying.Wait()
 	return found
+}
+
+// leavingNothing tries what a Guard needs, which leaves an epoch if there was none, and with which the pages are compared: a Redis that no instance uses
+// would look as if one did afterwards.
+func (e *env) leavingNothing(nodes []finding, try func(), compare func() (used bool)) {
+	unused := false
+	if !slices.ContainsFunc(nodes, isSilent) {
+		had, err := e.has(epoch.All)
+		unused = err == nil && !had
+	}
+	try()
+	if used := compare(); unused && !used {
+		_ = e.forget() // a user who may not has made none
+	}
 }
 
 func isSilent(f finding) bool { return f.Check == silent && f.Result == wrong }

@@ -8,6 +8,8 @@ package goredis
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -54,6 +56,20 @@ func Limiter(rdb any) any {
 		return nil
 	}
 	return client.Options().Limiter
+}
+
+// Where names the server or servers of a client, for people: it proves nothing, as a server has many addresses.
+//
+//go:noinline
+func Where(rdb any) string {
+	switch client := rdb.(type) {
+	case single:
+		o := client.Options()
+		return fmt.Sprintf("%s, database %d", strings.Replace(o.Addr, "FailoverClient", "the primary that a Sentinel names", 1), o.DB)
+	case interface{ Options() *redis.ClusterOptions }:
+		return "the cluster of " + strings.Join(client.Options().Addrs, ", ")
+	}
+	return fmt.Sprintf("a %T", rdb)
 }
 
 // Refusing returns a client that fails each request with the error. It opens no connection and starts no goroutine.

@@ -1,6 +1,7 @@
 package goredis_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -26,5 +27,25 @@ func TestClientsThatMayAnswerFromElsewhereAreRefused(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%T: %v, want %q", c.rdb, err, c.want)
 		}
+	}
+}
+
+func TestAClientsServersHaveANameForPeople(t *testing.T) {
+	t.Parallel()
+	one := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DB: 3})
+	primary := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "main", SentinelAddrs: []string{"127.0.0.1:1"}})
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1", "127.0.0.1:2"}})
+	ring := redis.NewRing(&redis.RingOptions{})
+	for _, c := range []struct {
+		rdb  io.Closer
+		want string
+	}{
+		{one, "127.0.0.1:1, database 3"}, {primary, "the primary that a Sentinel names, database 0"},
+		{cluster, "the cluster of 127.0.0.1:1, 127.0.0.1:2"}, {ring, "a *redis.Ring"},
+	} {
+		if got := goredis.Where(c.rdb); got != c.want {
+			t.Errorf("%T: %q, want %q", c.rdb, got, c.want)
+		}
+		_ = c.rdb.Close() // it has asked nothing
 	}
 }
