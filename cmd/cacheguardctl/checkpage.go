@@ -48,7 +48,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			all = append(all, finding{Check: "instance", Node: p.instance(), Result: warning, Detail: p.others(e.all.Prefix)})
 		}
 		for _, g := range own {
-			found := lastingFirst(slices.Concat(g.findings(), p.lockFindings(e.all.LockPrefix), p.feedFindings()))
+			found := lastingFirst(slices.Concat(g.findings(), p.pagesFindings(), p.lockFindings(e.all.LockPrefix), p.feedFindings()))
 			if len(found) == 0 && !slices.ContainsFunc(together, func(f finding) bool { return f.Node == g.Instance }) {
 				found = []finding{{Result: ok, Detail: fmt.Sprintf("its page shows nothing wrong with the Guard %q", g.Prefix)}}
 			}
@@ -187,6 +187,27 @@ func (c *pagedCache) findings() (all []finding) {
 			f.Detail, f.past = f.Detail+", last "+seconds(ago)+" ago at most", ago
 		}
 		all = append(all, f)
+	}
+	return all
+}
+
+// pagesFindings says which caches of pages have failing requests, and which could store next to nothing, in the last minutes.
+func (p *paged) pagesFindings() (all []finding) {
+	for _, c := range p.Pages {
+		name := "pages of " + c.Name
+		if c.Space != "" {
+			name += ", space " + c.Space
+		}
+		if s := c.Failing; s != nil {
+			all = append(all, finding{Result: warning, Detail: fmt.Sprintf(
+				"%s: %d of %d requests failed in the last minutes: the handler panics, breaks off or takes too long, Redis refuses, or clients left", name, s.Of, s.Requests,
+			)})
+		}
+		if s := c.Uncached; s != nil {
+			all = append(all, finding{Result: warning, Detail: fmt.Sprintf(
+				"%s: the responses to %d of %d requests could not be stored in the last minutes, most of them: %s", name, s.Of, s.Requests, s.Why,
+			)})
+		}
 	}
 	return all
 }

@@ -105,6 +105,7 @@ type paged struct {
 			For  float64
 		}
 	}
+	Pages   []pagedPages
 	Feeds   []feed
 	Reports []report
 }
@@ -136,6 +137,15 @@ type pagedGuard struct {
 	}
 	Hot    []struct{ Key string }
 	Caches []pagedCache
+}
+
+// pagedPages is what a middleware.Cache shows.
+type pagedPages struct {
+	Name, Space       string
+	Failing, Uncached *struct {
+		Requests, Of uint64
+		Why          string
+	}
 }
 
 // pagedShadow is what Config.Shadow has counted.
