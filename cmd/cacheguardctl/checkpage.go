@@ -191,27 +191,6 @@ func (c *pagedCache) findings() (all []finding) {
 	return all
 }
 
-// pagesFindings says which caches of pages have failing requests, and which could store next to nothing, in the last minutes.
-func (p *paged) pagesFindings() (all []finding) {
-	for _, c := range p.Pages {
-		name := "pages of " + c.Name
-		if c.Space != "" {
-			name += ", space " + c.Space
-		}
-		if s := c.Failing; s != nil {
-			all = append(all, finding{Result: warning, Detail: fmt.Sprintf(
-				"%s: %d of %d requests failed in the last minutes: the handler panics, breaks off or takes too long, Redis refuses, or clients left", name, s.Of, s.Requests,
-			)})
-		}
-		if s := c.Uncached; s != nil {
-			all = append(all, finding{Result: warning, Detail: fmt.Sprintf(
-				"%s: the responses to %d of %d requests could not be stored in the last minutes, most of them: %s", name, s.Of, s.Requests, s.Why,
-			)})
-		}
-	}
-	return all
-}
-
 // lockFindings says which locks this process has held for long, which is no trouble if the work takes long, and whose messages do not arrive.
 func (p *paged) lockFindings(prefix string) (all []finding) {
 	for _, l := range p.Lockers {

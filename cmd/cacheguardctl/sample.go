@@ -139,15 +139,6 @@ type pagedGuard struct {
 	Caches []pagedCache
 }
 
-// pagedPages is what a middleware.Cache shows.
-type pagedPages struct {
-	Name, Space       string
-	Failing, Uncached *struct {
-		Requests, Of uint64
-		Why          string
-	}
-}
-
 // pagedShadow is what Config.Shadow has counted.
 type pagedShadow struct{ Hits, Missed, Failed, Differed, Old uint64 }
 
