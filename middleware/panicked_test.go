@@ -131,3 +131,62 @@ func TestAnOriginThatBreaksOffIsAFailureAndAClientThatLeavesIsNone(t *testing.T)
 		}
 	}
 }
+
+// A page in slices fails if its handler panics for the first slice, and passes the client to the handler, or for a later one, when something has been sent.
+func TestARequestForSlicesWhoseHandlerPanicsHasFailed(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"bytes=0-99", "bytes=200-299"} {
+		for name, breaks := range brokenPanics {
+			f := newFleet(t, 1, Config{}, http.NotFoundHandler())
+			results := make(chan Response, 10)
+			set := inSlices
+			set.OnResponse = func(_ *http.Request, res Response) { results <- res }
+			cache, err := New(f.guards[0], set)
+			expect.ErrorIs(t, err)
+			p := newFilm()
+			handler := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Range") == at || r.Header.Get("X-Broken") != "" && at == "bytes=0-99" {
+					breaks()
+				}
+				p.serve(w, r)
+			}))
+			ask := func(field string) Response {
+				done := make(chan struct{})
+				go func() { // owner: ask; stop: the answer; joined by receiving
+					defer close(done)
+					defer func() { _ = recover() }()
+					r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+					r.Header.Set(field, "1")
+					handler.ServeHTTP(httptest.NewRecorder(), r)
+				}()
+				<-done
+				return <-results
+			}
+			expect.Equal(t, "made: status", ask("X-Well").Status, http.StatusOK)
+			expect.Equal(t, at+", "+name, ask("X-Broken").Result, Failed)
+		}
+	}
+}
+
+func TestARefreshThatPanicsIsNoFailureOfTheRequestThatCausedIt(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
+	results, refreshed := make(chan Response, 10), make(chan struct{}, 10)
+	cache, err := New(f.guards[0], Config{OnResponse: func(_ *http.Request, res Response) { results <- res }})
+	expect.ErrorIs(t, err)
+	made := false
+	handler := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if made {
+			refreshed <- struct{}{}
+			panic("oops")
+		}
+		made = true
+		says("page", swr, "Age: 70")(w, r)
+	}))
+	for _, want := range []Result{Loaded, Stale} {
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
+		expect.Equal(t, "result", (<-results).Result, want)
+		f.stored()
+	}
+	<-refreshed
+}
