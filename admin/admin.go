@@ -112,7 +112,7 @@ func NewHandler(c Config) *Handler {
 		}
 	}
 	for _, p := range c.Pages {
-		if seen, _ := observe.Look[observe.Pages](p); seen.Counts != nil {
+		if seen, _ := observe.Look[observe.Pages](p); seen.Read != nil {
 			h.pages = append(h.pages, seen)
 		}
 	}

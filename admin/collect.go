@@ -202,26 +202,6 @@ func lockerOf(l observe.Locker, now time.Time) lockerState {
 	return one
 }
 
-func pagesOf(p observe.Pages) pagesState {
-	one := pagesState{Name: p.Name, Space: p.Space, Answers: make(map[string]uint64)}
-	var hits, all float64
-	for word, n := range p.Counts.Sum() {
-		if word >= len(p.Words) {
-			break
-		}
-		name := p.Words[word]
-		one.Answers[name] = n
-		if name == "hit" || name == "stale" {
-			hits += float64(n)
-		}
-		if name != "passed" {
-			all += float64(n)
-		}
-	}
-	one.Ratio = ratio(hits, all)
-	return one
-}
-
 // expected refuses a request for a host that is not this server's, as far as anybody has said.
 func (h *Handler) expected(r *http.Request) error {
 	host := strings.TrimSuffix(hostOf(r.Host), ".")

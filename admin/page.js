@@ -117,6 +117,7 @@
   };
 
   const locker = (l) => l.prefix + ' (' + l.kind + (l.servers ? ' of ' + l.servers : l.permits ? ', ' + l.permits + ' permits' : '') + ')';
+  const pagesName = (p) => p.space ? p.name + ', space ' + p.space : p.name;
   const brief = {
     outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answered with an error', deaf: 'messages do not arrive', mute: 'messages are refused', saturated: 'loads wait', fleet: 'loads wait for the fleet', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
   };
@@ -147,6 +148,17 @@
         if (c.lately.unstorable > 0) all.push(['warn', name + ': values could not be stored, ' + lately(c, 'unstorable') + '. Is Redis full, or are they too large?']);
         if (c.lately.outdated > 0) all.push(['warn', name + ': values were not those of the source, ' + lately(c, 'outdated') + ': some writes do not invalidate. The log has a key.']);
         if (c.lately.takeovers > 0) all.push(['warn', name + ': loads were taken over from instances that died, stood still or could not renew, ' + lately(c, 'takeovers') + '.']);
+      }
+    }
+    for (const p of data.pages) {
+      const name = 'Pages of ' + pagesName(p), share = (s) => Math.round(100 * s.of / s.requests) + ' %';
+      if (p.failing) {
+        heard.push(name + ': requests fail');
+        all.push(['bad', name + ': ' + share(p.failing) + ' of the requests of the last minutes failed: the handler panics, breaks off or takes too long, Redis refuses (FailClosed), or clients left. The log has the path of a panic.']);
+      }
+      if (p.uncached) {
+        heard.push(name + ': responses cannot be stored');
+        all.push(['warn', name + ': ' + share(p.uncached) + ' of the requests of the last minutes went to the handler each, as the responses cannot be stored. Most of these: ' + p.uncached.why + ' (detail of Cache-Status).']);
       }
     }
     for (const l of data.lockers) {
@@ -286,7 +298,7 @@
   }
 
   function pages() {
-    fill('pages', data.pages.map((p) => [p.space ? p.name + ', space ' + p.space : p.name, percent(p.ratio)].concat(
+    fill('pages', data.pages.map((p) => [pagesName(p), percent(p.ratio), percent(p.all_ratio)].concat(
       ['hit', 'stale', 'loaded', 'shared', 'bypassed', 'passed', 'refused', 'failed'].map((r) => number(p.answers[r])))), 'There are none.');
   }
 

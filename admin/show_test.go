@@ -284,6 +284,12 @@ func TestThePageHasWordsForWhateverGoesWrong(t *testing.T) {
 		has("if (c.lately." + name + " > 0)")
 		has("lately(c, '" + name + "')") // with an age
 	}
+	pages := reflect.TypeFor[pagesState]()
+	for i := range pages.NumField() {
+		if name, _, _ := strings.Cut(pages.Field(i).Tag.Get("json"), ","); pages.Field(i).Type == reflect.TypeFor[*pagesShare]() {
+			has("if (p." + name + ") {")
+		}
+	}
 	g := newGuard(t, cacheguard.Config{})
 	h := New(g)
 	_, err = cacheguard.Get(t.Context(), g, "k", func(context.Context) (string, error) { panic("oops") })

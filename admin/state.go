@@ -164,7 +164,19 @@ type pagesState struct {
 	Name    string            `json:"name"`
 	Space   string            `json:"space"`
 	Answers map[string]uint64 `json:"answers"`
-	Ratio   float64           `json:"ratio"` // of hits and stale pages among all requests that a cache may answer
+	Ratio   float64           `json:"ratio"` // of hits and stale pages among all requests that a cache may answer, in the last minutes
+
+	AllRatio  float64           `json:"all_ratio"`          // the same, since the Handler was made
+	NotStored map[string]uint64 `json:"not_stored"`         // how many of those passed a cache might answer, but for their responses: by what is wrong with these
+	Failing   *pagesShare       `json:"failing,omitempty"`  // that get no page; nil: few
+	Uncached  *pagesShare       `json:"uncached,omitempty"` // whose responses cannot be stored; nil: not nearly all
+}
+
+// pagesShare is a share of the requests of the last minutes.
+type pagesShare struct {
+	Requests uint64 `json:"requests"`
+	Of       uint64 `json:"of"`
+	Why      string `json:"why,omitempty"` // most of these, as Cache-Status says it
 }
 
 // shown is what is shown at the moment, for all who look.

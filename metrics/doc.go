@@ -82,6 +82,8 @@
 //	cacheguard_http_requests_total{cache,route,result}  requests; result is a middleware.Result
 //	cacheguard_http_request_duration_seconds{cache,result}  how long they took; result is hit (stale, too), loaded (shared, bypassed,
 //	                                                  passed and refused, too) or failed; with Config.Detailed, as above
+//	cacheguard_http_not_stored_total{cache,reason}    of those that were passed, the ones that a cache might answer, but for their response:
+//	                                                  reason is one of middleware.Reasons
 //	cacheguard_feed_reading{feed}                     1 if this instance reads the log (Feed)
 //	cacheguard_feed_failing{feed}                     1 if the feed is in trouble (Feed)
 //	cacheguard_feed_behind_seconds{feed}              how old a value in the cache can be, if this instance reads (Feed)

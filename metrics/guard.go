@@ -78,6 +78,10 @@ func (m *Metrics) HTTP(name string) func(*http.Request, middleware.Response) {
 	type series struct{ route, result string }
 	count := make(map[series]prometheus.Counter)
 	took := make(map[middleware.Result]prometheus.Observer)
+	notStored := make(map[string]prometheus.Counter)
+	for _, reason := range middleware.Reasons() {
+		notStored[reason] = m.httpNotStored.WithLabelValues(name, reason)
+	}
 	for _, result := range results {
 		took[result] = m.httpTime.WithLabelValues(name, m.timed(string(result)))
 		for _, route := range append([]string{other}, m.routes...) {
@@ -91,6 +95,14 @@ func (m *Metrics) HTTP(name string) func(*http.Request, middleware.Response) {
 		}
 		c.Inc()
 		took[res.Result].Observe(res.Took.Seconds())
+		if res.Result != middleware.Passed || res.NotStored == "" {
+			return
+		}
+		why := notStored[res.NotStored]
+		if why == nil {
+			why = notStored[middleware.OtherReason]
+		}
+		why.Inc()
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -13,8 +13,10 @@ import (
 
 // Config says which labels there are.
 type Config struct {
-	// Routes are the patterns of the routes that HTTP counts separately, as the router knows them: "/products/{id}"
-	// with chi, "GET /products/{id}" with http.ServeMux if the pattern has a method. All others are "other".
+	// Routes are the patterns of the routes that HTTP counts separately: "/products/{id}" with chi, "GET /products/{id}" with http.ServeMux if
+	// the pattern has a method. All others are "other". With chi's Mount and Route, a pattern is whole, as chi.Walk has it: "/api/products/{id}",
+	// although the router that is mounted at /api calls it "/products/{id}"; "/api/*" of what is mounted and is no chi.Router. A Cache around
+	// the whole chi.Router, instead of in its Use or With, knows no patterns.
 	Routes []string
 
 	// TraceID returns the id of the trace that a context is part of; empty: none. With it,
@@ -45,8 +47,8 @@ type Metrics struct {
 	lockWait, lockHold *prometheus.HistogramVec
 	locksLost          *prometheus.CounterVec
 
-	http     *prometheus.CounterVec
-	httpTime *prometheus.HistogramVec
+	http, httpNotStored *prometheus.CounterVec
+	httpTime            *prometheus.HistogramVec
 }
 
 // bounds are the bounds of the buckets.
@@ -71,7 +73,7 @@ func New(registerer prometheus.Registerer, cfg Config) (*Metrics, error) {
 	}
 	r, buckets := &registrar{to: registerer}, boundsOf(cfg.Detailed)
 	m := &Metrics{
-		routes:   slices.Clone(cfg.Routes),
+		routes:   whole(cfg.Routes),
 		traceID:  cfg.TraceID,
 		detailed: cfg.Detailed,
 		watched:  &watched{guards: make(map[string]watchable)},
@@ -94,7 +96,9 @@ func New(registerer prometheus.Registerer, cfg Config) (*Metrics, error) {
 		lockHold:  r.histogram("lock_hold_seconds", "How long locks were held.", buckets.durations, "lock"),
 		locksLost: r.counter("locks_lost_total", "Locks that were found lost when they were unlocked.", "lock"),
 
-		http:     r.counter("http_requests_total", "Requests, by how they were answered.", "cache", "route", "result"),
+		http:          r.counter("http_requests_total", "Requests, by how they were answered.", "cache", "route", "result"),
+		httpNotStored: r.counter("http_not_stored_total", "Requests that were passed on because their response cannot be stored.", "cache", "reason"),
+
 		httpTime: r.histogram("http_request_duration_seconds", "How long requests took.", buckets.durations, "cache", "result"),
 	}
 	r.register(m.watched)
@@ -104,6 +108,15 @@ func New(registerer prometheus.Registerer, cfg Config) (*Metrics, error) {
 		return nil, fmt.Errorf("metrics: %w", r.err)
 	}
 	return m, nil
+}
+
+// whole returns patterns as chi's RoutePattern has them: it joins those of mounted routers.
+func whole(routes []string) []string {
+	all := make([]string, len(routes))
+	for i, route := range routes {
+		all[i] = strings.ReplaceAll(route, "/*/", "/")
+	}
+	return all
 }
 
 // registrar registers instruments until one is refused.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -277,6 +278,49 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	e.want("cacheguard_http_requests_total{cache=pages,result=hit,route=other}", 0)
 	e.want("cacheguard_http_requests_total{cache=pages,result=refused,route=/products/{id}}", 1)
 	e.want("cacheguard_http_request_duration_seconds{cache=pages,result=loaded}", 5)
+}
+
+// A router that is mounted adds to the pattern, and its parts may be joined as chi does or not.
+func TestRoutesOfMountedRoutersAreCounted(t *testing.T) {
+	t.Parallel()
+	m, err := New(prometheus.NewRegistry(), Config{Routes: []string{"/api/*/products/{id}", "/files/*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := m.HTTP("pages")
+	for _, route := range []string{"/api/products/{id}", "/files/*"} {
+		served(nil, middleware.Response{Result: middleware.Hit, Route: route})
+		if n := testutil.ToFloat64(m.http.WithLabelValues("pages", route, "hit")); n != 1 {
+			t.Errorf("%s: %v", route, n)
+		}
+	}
+}
+
+func TestWhyResponsesAreNotStoredIsCounted(t *testing.T) {
+	t.Parallel()
+	e := newEverything(t)
+	cache, err := middleware.New(e.guard, middleware.Config{OnResponse: e.m.HTTP("pages")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		switch r.URL.Path {
+		case "/cookie":
+			w.Header().Set("Set-Cookie", "a=b")
+		case "/short":
+			w.Header().Set("Content-Length", "10")
+		}
+		_, _ = w.Write([]byte("page"))
+	}))
+	for _, ask := range []string{"GET /cookie", "GET /cookie", "GET /short", "GET /", "POST /", "POST /cookie"} {
+		method, path, _ := strings.Cut(ask, " ")
+		page.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, path, nil))
+	}
+	e.want("cacheguard_http_not_stored_total{cache=pages,reason=set-cookie}", 2)
+	e.want("cacheguard_http_not_stored_total{cache=pages,reason=other}", 1)
+	e.want("cacheguard_http_not_stored_total{cache=pages,reason=no-store}", 0)
+	e.want("cacheguard_http_requests_total{cache=pages,result=passed,route=other}", 5)
 }
 
 // A page with variants takes two reads of the Guard, and none of them is a hit or a miss of the Guard's.

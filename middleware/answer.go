@@ -12,7 +12,7 @@ import (
 
 // answer sends what was found or made. It reports whether the answer has to start over.
 func (x *exchange) answer(l *lookup, got found) (again bool) {
-	x.res.Result = got.result()
+	x.res.Result, x.res.NotStored = got.result(), got.notStored()
 	if got.own != nil {
 		if did, again := x.answerOwn(l, got); did {
 			return again
@@ -47,10 +47,10 @@ func (x *exchange) answerOwn(l *lookup, got found) (did, again bool) {
 		own.standsIn && own.validate == nil:
 		return true, x.trouble(l, errInterrupted, l.standIn)
 	case own.panicked != nil:
-		x.res.Route = own.route
+		x.hadOwn(own)
 		panic(own.panicked)
 	case own.w.Reached():
-		x.res.Status, x.res.Route = own.w.Status, own.route // the client has had its response
+		x.hadOwn(own)
 	case own.confirmed, own.standsIn, kept:
 		return false, false
 	case own.unheard:
@@ -61,6 +61,16 @@ func (x *exchange) answerOwn(l *lookup, got found) (did, again bool) {
 		x.res.Status, x.res.Route = own.w.Status, own.route
 	}
 	return true, false
+}
+
+// hadOwn describes the response to a client that has had it, or the beginning.
+func (x *exchange) hadOwn(own *build) {
+	if x.res.Route = own.route; !own.w.Reached() {
+		return
+	}
+	if x.res.Status = own.w.Status; x.res.Result == Failed { // it has left since, so nothing was found
+		x.res.Result, x.res.NotStored = passedFor(own.w.Unfit), own.w.Unfit
+	}
 }
 
 // trouble answers a request that has no record from the Guard: with a stale page, if that may stand in, by the handler for this request

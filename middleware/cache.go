@@ -12,7 +12,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/testenv"
 	"github.com/cacheguard/go/internal/run/clock"
 	"github.com/cacheguard/go/internal/run/errs"
-	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
@@ -34,9 +33,9 @@ type Cache struct {
 	hidden  []string    // Config.HideFields
 	hits    *cachestatus.Hits
 	panics  report.Throttle
-	tagged  atomic.Bool                    // there are pages with tags
-	warms   atomic.Bool                    // Warm has been called
-	seen    atomic.Pointer[observe.Counts] // of package admin; nil: nobody looks
+	tagged  atomic.Bool           // there are pages with tags
+	warms   atomic.Bool           // Warm has been called
+	seen    atomic.Pointer[tally] // for package admin; nil: nobody looks
 }
 
 // warmed is the key of what a context says: the request is one of Warm's.

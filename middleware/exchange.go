@@ -1,6 +1,8 @@
 package middleware
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,20 +21,35 @@ type exchange struct {
 	checked *lookup // found a mark whose time is up: see mark.go
 	reload  reload  // the handler does not have the slices that were found: see large.go
 
+	returned bool // nothing panicked
+
 	first lookup           // most requests need no other
 	lines [ownLines]string // the values of the fields that the exchange itself sets: see line
 }
 
-// report counts the request and calls Config.OnResponse, also when the handler panics.
+// report counts the request and calls Config.OnResponse, also when the handler panics, wherever it ran.
 func (x *exchange) report(began time.Time) {
+	panicked := recover()
 	x.res.Took = time.Since(began)
-	if x.res.Result == "" {
+	if x.res.Result == "" || !x.returned && !x.wasLeft(panicked) {
 		x.res.Result = Failed
 	}
-	x.cache.count(x.res.Result)
+	if x.res.Result != Passed && x.res.Result != Refused {
+		x.res.NotStored = ""
+	}
+	x.cache.count(&x.res)
 	if x.cache.cfg.OnResponse != nil {
 		x.cache.cfg.OnResponse(x.r, x.res)
 	}
+	if panicked != nil {
+		panic(panicked)
+	}
+}
+
+// wasLeft reports whether the handler gave up because its client had left, as ReverseProxy does: that is no failure. When an origin breaks off,
+// the client is still there.
+func (x *exchange) wasLeft(panicked any) bool {
+	return panicked == http.ErrAbortHandler && errors.Is(x.r.Context().Err(), context.Canceled) //nolint:errorlint // this very error
 }
 
 // setStatus adds this cache's member to Cache-Status, for a response of the handler's.
@@ -81,6 +98,7 @@ func (x *exchange) passThroughAs(f cachestatus.Forward) {
 		x.fail(http.StatusGatewayTimeout, "only-if-cached")
 		return
 	}
+	x.res.NotStored = f.Detail
 	began := x.now()
 	x.callHandler(passedFor(f.Detail), func(status int) {
 		if x.checked != nil {

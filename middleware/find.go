@@ -40,6 +40,17 @@ func (f *found) result() Result {
 	return Hit
 }
 
+// notStored is why the response is not stored.
+func (f *found) notStored() string {
+	switch {
+	case f.own != nil && f.own.refused != "":
+		return f.own.refused
+	case f.err == nil && !f.rec.IsResponse():
+		return f.rec.Why()
+	}
+	return ""
+}
+
 // trailer is what follows the body: for the client that caused the response, also what may not be stored.
 func (f *found) trailer() []record.Pair {
 	if f.own == nil || f.own.trailer == nil {

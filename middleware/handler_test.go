@@ -177,6 +177,9 @@ func TestOnResponseGetsTheRoutePattern(t *testing.T) {
 	fails := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	router.Get("/failing/{id}", fails)
 	router.Post("/failing/{id}", fails)
+	shop := chi.NewRouter()
+	shop.Get("/{id}", says("s", fresh))
+	router.Mount("/shop", shop)
 	mux := http.NewServeMux()
 	mux.Handle("/", router)
 	mux.Handle("GET /std/{id}", cache.Handler(says("p", fresh)))
@@ -190,6 +193,8 @@ func TestOnResponseGetsTheRoutePattern(t *testing.T) {
 		{"POST", "/products/1", "/products/{id}"},
 		{"GET", "/failing/1", "/failing/{id}"},
 		{"POST", "/failing/1", "/failing/{id}"},
+		{"GET", "/shop/1", "/shop/{id}"},
+		{"GET", "/shop/1", "/shop/{id}"},
 		{"GET", "/std/1", "GET /std/{id}"},
 		{"GET", "/std/1", "GET /std/{id}"},
 	} {

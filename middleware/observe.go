@@ -2,32 +2,91 @@ package middleware
 
 import (
 	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/cacheguard/go/internal/run/observe"
 )
 
-// results are the words that requests are counted under.
-var results = []string{
-	string(Hit), string(Stale), string(Loaded), string(Shared), string(Bypassed), string(Passed), string(Failed), string(Refused),
+func init() { observe.Register((*Cache).observed) }
+
+// tally counts how requests were answered, and why responses were not stored.
+type tally struct {
+	words, reasons []string // that requests are counted under
+	results        observe.Counts
+	passed         observe.Counts // of the results, by reason
+
+	turned atomic.Int64 // when next was noted, in nanoseconds
+	mu     sync.Mutex
+	since  observe.PagesCounted // guarded by mu, as is next: what was counted when the last minutes began
+	next   observe.PagesCounted // the same, of the next time
 }
 
-func init() { observe.Register((*Cache).observed) }
+// window is how long the last minutes are at least; they are twice that at most.
+const window = 2 * time.Minute
 
 // observed is for package admin.
 func (c *Cache) observed() observe.Pages {
 	if c == nil {
 		return observe.Pages{}
 	}
-	counts := new(observe.Counts)
-	if !c.seen.CompareAndSwap(nil, counts) {
-		counts = c.seen.Load()
+	t := &tally{reasons: Reasons()}
+	for _, r := range []Result{Hit, Stale, Loaded, Shared, Bypassed, Passed, Failed, Refused} {
+		t.words = append(t.words, string(r))
 	}
-	return observe.Pages{Name: c.cfg.Name, Space: c.cfg.Space, Words: results, Counts: counts}
+	t.turned.Store(c.clock.Now().UnixNano())
+	if !c.seen.CompareAndSwap(nil, t) {
+		t = c.seen.Load()
+	}
+	return observe.Pages{
+		Name: c.cfg.Name, Space: c.cfg.Space, Words: t.words, Reasons: t.reasons,
+		Read: func() (all, lately observe.PagesCounted) { return t.read(c.clock.Now()) },
+	}
 }
 
 // count counts how a request was answered, if package admin looks.
-func (c *Cache) count(r Result) {
-	if counts := c.seen.Load(); counts != nil {
-		counts.Add(slices.Index(results, string(r)))
+func (c *Cache) count(res *Response) {
+	t := c.seen.Load()
+	if t == nil {
+		return
 	}
+	t.turn(c.clock.Now())
+	t.results.Add(slices.Index(t.words, string(res.Result)))
+	if res.Result == Passed && res.NotStored != "" {
+		if i := slices.Index(t.reasons, res.NotStored); i >= 0 {
+			t.passed.Add(i)
+		} else {
+			t.passed.Add(len(t.reasons) - 1)
+		}
+	}
+}
+
+// turn begins the last minutes anew, if it is time: nobody else does so, as there is no goroutine.
+func (t *tally) turn(now time.Time) {
+	turned := t.turned.Load()
+	if now.UnixNano()-turned < int64(window) || !t.turned.CompareAndSwap(turned, now.UnixNano()) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.since, t.next = t.next, t.sum()
+}
+
+func (t *tally) sum() observe.PagesCounted {
+	return observe.PagesCounted{Results: t.results.Sum(), Reasons: t.passed.Sum()}
+}
+
+// read is what was counted so far, and what of it in the last minutes.
+func (t *tally) read(now time.Time) (all, lately observe.PagesCounted) {
+	t.turn(now)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all = t.sum()
+	lately = all
+	for i := range all.Results {
+		lately.Results[i] -= t.since.Results[i]
+		lately.Reasons[i] -= t.since.Reasons[i]
+	}
+	return all, lately
 }

@@ -30,6 +30,7 @@ func (c *Cache) Handler(next http.Handler) http.Handler {
 			defer x.report(time.Now())
 		}
 		x.serve()
+		x.returned = true
 		writer.Hide(w.Header(), c.hidden) // in trailers
 	})
 }

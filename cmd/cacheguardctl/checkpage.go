@@ -48,7 +48,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			all = append(all, finding{Check: "instance", Node: p.instance(), Result: warning, Detail: p.others(e.all.Prefix)})
 		}
 		for _, g := range own {
-			found := lastingFirst(slices.Concat(g.findings(), p.lockFindings(e.all.LockPrefix), p.feedFindings()))
+			found := lastingFirst(slices.Concat(g.findings(), p.pagesFindings(), p.lockFindings(e.all.LockPrefix), p.feedFindings()))
 			if len(found) == 0 && !slices.ContainsFunc(together, func(f finding) bool { return f.Node == g.Instance }) {
 				found = []finding{{Result: ok, Detail: fmt.Sprintf("its page shows nothing wrong with the Guard %q", g.Prefix)}}
 			}

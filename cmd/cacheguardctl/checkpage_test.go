@@ -32,7 +32,8 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3,"outdated":4},"lately_ago":{"damaged":100,"unstorable":20,"takeovers":30,"outdated":2},
 		"failing":{"for":12.04,"loads":780,"failed":639,"last":"pq: relation products is locked"}},{"name":"","rate":100}]}],
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
-		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12,"unmapped":2},{"name":"well","behind":9}]}`
+		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12,"unmapped":2},{"name":"well","behind":9}],
+		"pages":[{"name":"site","space":"shop","failing":{"requests":200,"of":3},"uncached":{"requests":190,"of":180,"why":"set-cookie"}},{"name":"well"}]}`
 	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","refused":"get: NOPERM","deaf_as":"subscribe to shop:inbox:x: NOPERM","troubles":{"deaf":0,"mute":5,"refused":26}}],
 		"lockers":[{"prefix":"mail","kind":"mutex","deaf":true}]}`
 	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}]},
@@ -63,6 +64,8 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"warning shop-1: 7 loads wait for MaxLoads, which is 4, for 9s",
 		`warning shop-1: a load of "report" has run for 12.3s`,
 		"warning shop-1: product: 82% of loads fail, for 12s, last: pq: relation products is locked",
+		"warning shop-1: pages of site, space shop: 3 of 200 requests failed in the last minutes: the handler panics, breaks off or takes too long, Redis refuses, or clients left",
+		"warning shop-1: pages of site, space shop: the responses to 180 of 190 requests could not be stored in the last minutes, most of them: set-cookie",
 		`warning shop-1: it has held the lock "import" for 31s`,
 		"failed shop-1: feed log: changes wait to be invalidated: no rights",
 		"warning shop-1: feed log: the database keeps 1024.0MiB of its log for it",
@@ -123,6 +126,11 @@ func TestCheckKnowsEachTroubleThatThePageShows(t *testing.T) {
 		if f := g.trouble(name); strings.HasPrefix(f.Detail, name+",") {
 			t.Errorf("%s: %s", name, f.Detail)
 		}
+	}
+	for _, name := range regexp.MustCompile(`if \(p\.(\w+)\) \{`).FindAllSubmatch(page, -1) {
+		var p paged
+		expect.ErrorIs(t, json.Unmarshal(fmt.Appendf(nil, `{"pages":[{%q:{"requests":1,"of":1}}]}`, name[1]), &p))
+		expect.Equal(t, "findings of pages that are "+string(name[1]), len(p.pagesFindings()), 1)
 	}
 	names = regexp.MustCompile(`c\.lately\.(\w+) > 0`).FindAllSubmatch(page, -1)
 	expect.Equal(t, "what happened lately is found", len(names) > 2, true)

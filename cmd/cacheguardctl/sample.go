@@ -105,6 +105,7 @@ type paged struct {
 			For               float64
 		}
 	}
+	Pages   []pagedPages
 	Feeds   []feed
 	Reports []report
 }

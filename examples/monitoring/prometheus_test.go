@@ -90,6 +90,7 @@ func work(guard cacheguard.Hooks, locks mutex.Hooks, pages func(*http.Request, m
 	locks.OnLock("import", time.Second, nil)
 	locks.OnUnlock("import", time.Second, nil)
 	pages(httptest.NewRequest(http.MethodGet, "/", nil), middleware.Response{Result: middleware.Loaded, Route: "/", Took: time.Second})
+	pages(httptest.NewRequest(http.MethodGet, "/", nil), middleware.Response{Result: middleware.Passed, Route: "/", NotStored: "set-cookie"})
 }
 
 func TestARealPrometheusHasAnAnswerToEachQueryOfTheDashboard(t *testing.T) {

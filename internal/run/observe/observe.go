@@ -120,9 +120,13 @@ type Held struct {
 // Pages is what a middleware.Cache shows.
 type Pages struct {
 	Name, Space string
-	Words       []string // for what Counts counts
-	Counts      *Counts
+	Words       []string                          // of PagesCounted.Results
+	Reasons     []string                          // of PagesCounted.Reasons
+	Read        func() (all, lately PagesCounted) // lately: in the last minutes
 }
+
+// PagesCounted is how requests for pages were answered, and why responses were not stored of those that were passed on.
+type PagesCounted struct{ Results, Reasons [Words]uint64 }
 
 // HotKey is a key that is asked for often.
 type HotKey struct {
