@@ -73,7 +73,11 @@ func (g *Guard) tellBy(ctx context.Context, by *report.Throttle, what report.Wha
 
 // onStepped reports that a server's clock has stepped by that much.
 func (g *Guard) onStepped(key string, by time.Duration) {
-	g.tell(context.Background(), report.Stepped, key, nil, "by", by)
+	once := &g.stepped[0]
+	if by < 0 { // a step back soon after one is news
+		once = &g.stepped[1]
+	}
+	g.tellBy(context.Background(), once, report.Stepped, key, nil, "by", by)
 }
 
 // onDropped reports that the local tier was emptied of that many entries, as messages may have been missed.
