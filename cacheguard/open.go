@@ -177,7 +177,7 @@ func (g *Guard) tellClosing() (closed func()) {
 		if writes := g.writes.Oldest(); writes != "" {
 			attrs = append(attrs, "stands", writes)
 		}
-		g.journal.Tell(closing, report.Closing, key, nil, attrs...)
+		g.tell(closing, report.Closing, key, nil, attrs...)
 	})
 	return func() {
 		end()
