@@ -82,7 +82,7 @@ func guardOf(g *guard) guardState {
 		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Redis: g.seen.Server, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs, DeafAs: troubles.DeafAs, Happened: g.seen.Happened(),
 		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Pending: stats.Pending, Untold: stats.RefusedMessages,
 		Breakers: stats.Breakers, Open: stats.BreakersOpen, SlowParts: stats.SlowParts, Hedged: stats.Hedged, Replaced: stats.Replaced, NotReplaced: stats.NotReplaced,
-		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(),
+		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(), Stands: troubles.Stands,
 		Warming: stats.Warming, Refreshes: stats.FailedRefreshes, Altered: stats.Altered, Undeclared: stats.Undeclared, Shadow: shadowOf(&stats.Shadowed),
 		Local: stats.LocalEntries, LocalBytes: stats.LocalBytes, Evictions: stats.LocalEvictions,
 		Read: stats.BytesRead, Written: stats.BytesWritten, Caches: []cacheState{},
@@ -128,7 +128,7 @@ func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64
 	all := make(map[string]float64)
 	for name, lasts := range map[string]time.Duration{
 		"outage": t.Outage, "pending": t.Pending, "deaf": t.Deaf, "saturated": t.Saturated, "bypassed": t.Bypassed,
-		"slow": t.Slow, "mute": t.Mute, "fleet": t.FleetSaturated,
+		"slow": t.Slow, "missed": t.Missed, "mute": t.Mute, "fleet": t.FleetSaturated,
 	} {
 		if lasts > 0 {
 			all[name] = lasts.Seconds()
@@ -143,7 +143,7 @@ func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64
 	if stats.OldestIntent > standing {
 		all["intent"] = stats.OldestIntent.Seconds()
 	}
-	if !stats.Subscribed && t.Deaf == 0 {
+	if !stats.Subscribed && t.Deaf == 0 && t.Missed == 0 {
 		all["deaf"] = 0 // it never was subscribed
 	}
 	return all

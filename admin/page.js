@@ -108,18 +108,19 @@
     slow: ['warn', (g, s) => 'Redis takes longer than the loads that it saves, for ' + s + '. So far ' + some(g.hedged, 'load', 'loads') + ' ran beside it.'],
     pending: ['bad', (g, s) => some(g.pending, 'invalidation is', 'invalidations are') + ' pending for ' + s + ': other processes may serve old values.'],
     deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used.' + (g.deaf_as ? ' ' + g.deaf_as + '.' : '') + (g.troubles.outage ? '' : ' See the user’s rights to channels.')],
+    missed: ['warn', (g, s) => 'Messages may have been missed again and again for ' + s + ': a local tier is dropped each time. Is the connection of the subscription cut?'],
     mute: ['warn', (g, s) => some(g.refused_messages, 'message', 'messages') + ' about invalidations refused for ' + s + ': local tiers of other processes, if there are any, may serve old values until Local.TTL. See the user’s rights to channels.'],
     saturated: ['warn', (g, s) => some(g.queued, 'load waits', 'loads wait') + ' for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
     fleet: ['warn', (g, s) => 'Loads wait for FleetLoads for ' + s + ': all processes together run as many as it allows. Is the database slow?'],
     refused: ['bad', (g, s, ago) => 'Redis answered with an error, last ' + s + ' ago' + (ago > 5 ? ' and not since then' : '') + ': ' + g.refused + '. Is it full, or does the user lack a right?'],
-    intent: ['warn', (g, s) => some(g.intents, 'intent stands', 'intents stand') + ', the oldest for ' + s + ': its transaction takes long, or nobody calls Done.'],
+    intent: ['warn', (g, s) => some(g.intents, 'intent stands', 'intents stand') + ', the oldest for ' + s + (g.oldest_intent_of ? ', an ' + g.oldest_intent_of : '') + ': its transaction or write takes long, or nobody calls Done.'],
     bypassed: ['warn', (g, s) => 'The cache is turned off for ' + s + ', ' + g.bypassed + ': calls load without it.'],
   };
 
   const locker = (l) => l.prefix + ' (' + l.kind + (l.servers ? ' of ' + l.servers : l.permits ? ', ' + l.permits + ' permits' : '') + ')';
   const pagesName = (p) => p.space ? p.name + ', space ' + p.space : p.name;
   const brief = {
-    outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answered with an error', deaf: 'messages do not arrive', mute: 'messages are refused', saturated: 'loads wait', fleet: 'loads wait for the fleet', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
+    outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answered with an error', deaf: 'messages do not arrive', missed: 'messages are missed', mute: 'messages are refused', saturated: 'loads wait', fleet: 'loads wait for the fleet', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
   };
 
   const lately = (c, what) => c.lately[what] + ' lately, the last ' + seconds(c.lately_ago[what]) + ' ago at most';

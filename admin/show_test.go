@@ -124,6 +124,7 @@ func TestIntentsThatStandAreShownWithTheirInstanceAndAge(t *testing.T) {
 	if s.Oldest <= 0 {
 		t.Errorf("the oldest has stood for %v", s.Oldest)
 	}
+	expect.Equal(t, "it is", s.Stands, `intent on ["a"]`)
 	expect.ErrorIs(t, in.Done(t.Context()))
 	s = look(t, h).Guards[0]
 	expect.Equal(t, "intents after Done", s.Intents, 0)

@@ -57,8 +57,9 @@ type guardState struct {
 
 	Pending   int               `json:"pending"`          // invalidations
 	Untold    int               `json:"refused_messages"` // about others, to local tiers
-	Intents   int               `json:"intents"`          // of this process's transactions that are not done
+	Intents   int               `json:"intents"`          // of this process's transactions and updates that are not done
 	Oldest    float64           `json:"oldest_intent"`    // for how long the oldest has stood
+	Stands    string            `json:"oldest_intent_of"` // what it is, with its keys
 	Warming   int               `json:"warming"`          // calls of Warm under way
 	Refreshes uint64            `json:"failed_refreshes"`
 	Altered   uint64            `json:"altered"`      // values

@@ -84,6 +84,7 @@ type Guard struct {
 	keeper       *lease.Keeper
 	breakers     *breaker.Set
 	serverClocks *serverclock.Clocks
+	stepped      [2]report.Throttle // steps forward, and back
 
 	rehearsal *testenv.Env // nil: this is no test's
 

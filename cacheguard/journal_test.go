@@ -154,6 +154,8 @@ func TestAClockThatStepsIsLogged(t *testing.T) {
 	expect.Equal(t, "log", text(), "")
 	g.serverClocks.Note("k", now.Add(time.Hour), now)
 	expect.Equal(t, "lines", len(lines(text(), "clock of redis stepped")), 1)
+	g.serverClocks.Note("k", now.Add(59*time.Minute), now)
+	expect.Equal(t, "lines, of a step back", len(lines(text(), "by=-1m0s")), 1)
 }
 
 func TestWhatIsPendingIsLoggedWhateverItIs(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,9 @@ type loaders struct {
 	cost    guess.Cost // of all of them
 	journal *report.Journal
 	tasks   *lifecycle.Life // the Guard's
+
+	mu   sync.Mutex
+	runs map[*loading]struct{} // loads whose loader runs
 }
 
 // loaded is what a loader returned.
@@ -182,7 +186,24 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 		return out
 	default:
 		cause := context.Cause(ctx)
+		if _, late := errors.AsType[*loadTimeout](cause); late && slow != nil {
+			l.tasks.Go(func() { l.outlives(key, cause, done) }) // owner: the Guard; stop: in outlives; joined by Close
+		}
 		return loaded{err: cause, text: cause.Error()}
+	}
+}
+
+// outlived is how long a loader may take to return when its context has ended.
+const outlived = time.Second
+
+// outlives reports a load that goes on when its context has ended by LoadTimeout: callers have an error, and its slot is still taken.
+func (l *loaders) outlives(key string, cause error, done <-chan loaded) {
+	timer := time.NewTimer(outlived)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		l.journal.Tell(context.Background(), report.StillRuns, key, cause, "after", l.cfg.LoadTimeout+outlived)
 	}
 }
 
@@ -239,8 +260,36 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 	})
 }
 
+// note notes that a loader begins to run, or does so no more.
+func (l *loaders) note(load *loading, runs bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case !runs:
+		delete(l.runs, load)
+		return
+	case l.runs == nil:
+		l.runs = make(map[*loading]struct{})
+	}
+	l.runs[load] = struct{}{}
+}
+
+// longest is how many loaders run, with a key of the one that does for longest, and since when.
+func (l *loaders) longest() (n int, key string, began time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for load := range l.runs {
+		if key == "" || load.began.Before(began) {
+			key, began = load.keys[0], load.began
+		}
+	}
+	return len(l.runs), key, began
+}
+
 // begin begins the run of a loader: it counts, is a task, and is shown to package admin.
 func (l *loading) begin(ctx context.Context) (within context.Context) {
+	l.began = time.Now()
+	l.loaders.note(l, true)
 	l.loaders.running.Add(1)
 	l.kind.running.Add(1)
 	within, l.task = l.loaders.cfg.Hooks.beginMany(ctx, TaskLoad, l.keys)
@@ -253,6 +302,7 @@ func (l *loading) end(err error) {
 	if l.task == nil {
 		return
 	}
+	l.loaders.note(l, false)
 	l.loaders.running.Add(-1)
 	l.kind.running.Add(-1)
 	l.task(End{Err: err})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/inprocess"
@@ -135,6 +137,7 @@ func (g *Guard) Close() error {
 		return nil // New failed: there is nothing to close
 	}
 	g.closing.Do(func() {
+		defer g.tellClosing()()
 		g.life.End(ErrClosed)
 		g.flights.Stop() // before reads end, as a loader may be waiting for one and must find itself cancelled
 		g.link.StopReading()
@@ -153,6 +156,33 @@ func (g *Guard) Close() error {
 		g.journal.Close()
 	})
 	return nil
+}
+
+// longClose is how long Close may take until it says what it waits for.
+const longClose = 5 * time.Second
+
+// tellClosing says so, unless the Guard is closed before: that is to be called then.
+func (g *Guard) tellClosing() (closed func()) {
+	closing, end := context.WithCancel(context.Background())
+	var telling sync.WaitGroup
+	telling.Go(func() { // owner: Close; stop: closed, which joins it
+		if !lifecycle.Sleep(closing, longClose) {
+			return
+		}
+		n, key, began := g.loaders.longest()
+		attrs := []any{"loads", n}
+		if n > 0 {
+			attrs = append(attrs, "for", time.Since(began))
+		}
+		if writes := g.writes.Oldest(); writes != "" {
+			attrs = append(attrs, "stands", writes)
+		}
+		g.tell(closing, report.Closing, key, nil, attrs...)
+	})
+	return func() {
+		end()
+		telling.Wait()
+	}
 }
 
 // limits says how many loads may run.

@@ -81,6 +81,9 @@ func (r *rebuild) loadAlone(ctx context.Context) answer {
 	return r.guard.loadDirectly(ctx, r.load, Loaded)
 }
 
+// longWrite is how long a write of an Update runs until those who wait for it say so.
+const longWrite = 5 * time.Second
+
 // attempt asks once, and does what the reply says. Not done: ask again. Without a slot it asks only for the value, because
 // a lease must not wait in a queue. But where Redis is slower than loads, slots would stand idle while Redis is asked: a lease takes one once it is there.
 func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
@@ -131,6 +134,9 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		r.waited = true
 		a, ok := r.takeSlot(ctx)
 		return a, !ok
+	}
+	if got.Writes > longWrite {
+		g.tell(ctx, report.Waits, r.load.key, nil, "by", got.Writer, "for", got.Writes)
 	}
 	r.load.skip()
 	r.asked(ctx) // for the value that the holder sends

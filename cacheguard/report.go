@@ -74,11 +74,16 @@ func (g *Guard) tellBy(ctx context.Context, by *report.Throttle, what report.Wha
 
 // onStepped reports that a server's clock has stepped by that much.
 func (g *Guard) onStepped(key string, by time.Duration) {
-	g.tell(context.Background(), report.Stepped, key, nil, "by", by)
+	once := &g.stepped[0]
+	if by < 0 { // a step back soon after one is news
+		once = &g.stepped[1]
+	}
+	g.tellBy(context.Background(), once, report.Stepped, key, nil, "by", by)
 }
 
-// onDropped reports that the local tier was emptied of that many entries.
+// onDropped reports that the local tier was emptied of that many entries, as messages may have been missed.
 func (g *Guard) onDropped(entries int) {
+	g.journal.Missed()
 	if entries > 0 {
 		g.tell(context.Background(), report.Dropped, "", nil, "entries", entries)
 	}
@@ -162,6 +167,13 @@ func wordOf(how Outcome, err error) int {
 	return 7
 }
 
+// troubles are those that the journal has, and what stands.
+func (g *Guard) troubles() observe.Troubles {
+	t := g.journal.Troubles()
+	t.Stands = g.writes.Oldest()
+	return t
+}
+
 // observed is for package admin.
 func (g *Guard) observed() observe.Guard {
 	if g == nil {
@@ -178,7 +190,7 @@ func (g *Guard) observed() observe.Guard {
 			}
 			return all
 		},
-		Troubles: g.journal.Troubles, Happened: g.journal.Happened, Tags: &g.journal.Tags, Keys: &g.journal.Keys,
+		Troubles: g.troubles, Happened: g.journal.Happened, Tags: &g.journal.Tags, Keys: &g.journal.Keys,
 		InvalidateCache: func(ctx context.Context, name string) error {
 			if g.kinds.byName(name) == nil {
 				return fmt.Errorf("cacheguard: there is no Cache %q", name)

@@ -67,6 +67,7 @@ type loading struct {
 	ttl     atomic.Int64 // set by SetTTL; unset: the Guard's
 	again   atomic.Bool  // what it returns was read, and not made
 	task    func(End)    // ends the task; nil: none has begun
+	began   time.Time    // the same
 	shown   *observe.Load
 
 	mu   sync.Mutex

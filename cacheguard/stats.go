@@ -24,7 +24,7 @@ type Stats struct {
 	RefusedMessages    int           // to local tiers, which Redis does not let this process publish: the values are gone, but others' tiers may have them until Local.TTL
 	RefusedMessagesFor time.Duration // since when some are
 
-	Intents      int           // of Guard.Intend, and of writes that called Also, that are not done
+	Intents      int           // of Guard.Intend, and of Update, UpdateMany and Put, that are not done
 	OldestIntent time.Duration // since when the oldest of them stands
 
 	FailedRefreshes uint64 // loads in the background that failed, so far; no caller had their errors
@@ -47,7 +47,7 @@ type Stats struct {
 	Shadowed Shadowed // see Config.Shadow
 
 	Bypassed   bool // the cache is bypassed, see Bypass
-	Subscribed bool // messages of other instances arrive, or none were needed yet; not while a local tier that is used waits for an echo longer than MaxLag
+	Subscribed bool // messages of other instances arrive, or none were needed yet; not while they may have been missed again and again, nor while a local tier that is used waits for an echo longer than MaxLag
 
 	LocalEntries   int    // in the local tier
 	LocalBytes     uint64 // their approximate size, with LocalConfig.MaxBytes; else 0
@@ -65,7 +65,7 @@ func (g *Guard) Stats() Stats {
 	s := Stats{
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
 		Pending: g.writes.Pending(), RefusedMessages: g.notices.Refused(),
-		Bypassed: g.off.Bypassed(), Subscribed: g.inbox.Up() && !g.local.Deaf(),
+		Bypassed: g.off.Bypassed(), Subscribed: g.inbox.Up() && !g.local.Deaf() && !g.journal.MissesAgain(),
 		FailedRefreshes: g.journal.Times(report.Unrefreshed), Altered: g.journal.Times(report.Altered) + g.journal.Times(report.AlteredAgain),
 		UnknownTags: g.journal.Tags.Count(), UnknownKeys: g.journal.Keys.Count(),
 		Undeclared: g.kinds.made.undeclared(), BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),

@@ -55,7 +55,7 @@
 //	cacheguard_pending_invalidations_age_seconds{cache}  since when some are (Watch)
 //	cacheguard_refused_messages{cache}                   to local tiers, about invalidations: Redis does not let the process publish them (Watch)
 //	cacheguard_refused_messages_age_seconds{cache}       since when some are (Watch)
-//	cacheguard_intents{cache}                         intents of transactions that are not done (Watch)
+//	cacheguard_intents{cache}                         intents of transactions and updates that are not done (Watch)
 //	cacheguard_intent_oldest_seconds{cache}           since when the oldest of these stands (Watch)
 //	cacheguard_bypassed{cache}                        1 if the cache is bypassed: Guard.Bypass (Watch)
 //	cacheguard_warming{cache}                         calls of Cache.Warm under way (Watch)

@@ -64,7 +64,7 @@ var fromStats = []read{
 		func(s *cacheguard.Stats) float64 { return float64(s.RefusedMessages) }),
 	gauge("refused_messages_age_seconds", "Since when such messages are refused.",
 		func(s *cacheguard.Stats) float64 { return s.RefusedMessagesFor.Seconds() }),
-	gauge("intents", "Intents of transactions that are not done.", func(s *cacheguard.Stats) float64 { return float64(s.Intents) }),
+	gauge("intents", "Intents of transactions, and of updates, that are not done.", func(s *cacheguard.Stats) float64 { return float64(s.Intents) }),
 	gauge("intent_oldest_seconds", "Since when the oldest of these intents stands.",
 		func(s *cacheguard.Stats) float64 { return s.OldestIntent.Seconds() }),
 	gauge("warming", "Calls of Warm under way.", func(s *cacheguard.Stats) float64 { return float64(s.Warming) }),

@@ -96,7 +96,7 @@ func New(cfg Config) (*Telemetry, error) {
 	t.pending, errs[2] = m.meter.Int64ObservableUpDownCounter("cacheguard.invalidation.pending",
 		metric.WithUnit("{key}"), metric.WithDescription("Keys whose invalidation is still to be sent."))
 	t.intents, errs[3] = m.meter.Int64ObservableUpDownCounter("cacheguard.intent.active",
-		metric.WithUnit("{intent}"), metric.WithDescription("Intents of transactions that are not done."))
+		metric.WithUnit("{intent}"), metric.WithDescription("Intents of transactions, and of updates, that are not done."))
 	t.shadows, errs[4] = m.meter.Int64ObservableCounter("cacheguard.shadow.gets",
 		metric.WithUnit("{get}"), metric.WithDescription("Gets that also asked the cache (Config.Shadow)."))
 	t.failedRefreshes, errs[5] = m.meter.Int64ObservableCounter("cacheguard.refresh.failed",

@@ -64,7 +64,7 @@ func New(t testing.TB, cfg cacheguard.Config) *Env {
 			t.Logf("cacheguardtest: values of Caches are made of values of others, name those in CacheConfig.MadeOf: %s", made)
 		}
 		if s := guard.Stats(); s.Intents > 0 && !s.Closed {
-			t.Errorf("cacheguardtest: Done was not called of %d intents: until they expire nothing is stored, and the keys stay as they were", s.Intents)
+			t.Errorf("cacheguardtest: Done was not called of %d intents, or a write of them still runs: until they expire nothing is stored, and the keys stay as they were", s.Intents)
 		}
 		_ = guard.Close() // always nil
 	})

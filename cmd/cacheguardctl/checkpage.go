@@ -145,6 +145,8 @@ func (g *pagedGuard) trouble(name string) finding {
 		if g.DeafAs != "" {
 			f.Detail += ": " + g.DeafAs
 		}
+	case "missed":
+		f.Detail = "messages may have been missed again and again" + lasted + ": a local tier is dropped each time"
 	case "mute":
 		f.Detail = "messages about invalidations are refused" + lasted + ": other local tiers, if there are any, may serve old values until Local.TTL"
 	case "saturated":
@@ -153,6 +155,9 @@ func (g *pagedGuard) trouble(name string) finding {
 		f.Detail = "loads wait for FleetLoads" + lasted
 	case "intent":
 		f.Detail = observe.Count(g.Intents, "intent stands", "intents stand") + ", the oldest" + lasted[1:]
+		if g.Stands != "" {
+			f.Detail += ", an " + g.Stands
+		}
 	case "bypassed":
 		if f.Detail = "the cache is bypassed" + lasted; g.Bypassed != "" {
 			f.Detail += ", " + g.Bypassed

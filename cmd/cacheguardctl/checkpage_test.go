@@ -26,7 +26,7 @@ func pageOf(t *testing.T, data string) string {
 
 func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	t.Parallel()
-	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","bypassed":"on this instance","queued":7,"max_loads":4,"intents":2,
+	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","bypassed":"on this instance","queued":7,"max_loads":4,"intents":2,"oldest_intent_of":"update of [\"page:7\"]",
 		"troubles":{"outage":2.5,"pending":1,"refused":3,"deaf":60,"saturated":9,"intent":12,"bypassed":1},
 		"altered":5,"running":[{"key":"report","took":12.34},{"key":"price","took":11}],"hot":[{"key":"home"}],
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3,"outdated":4},"lately_ago":{"damaged":100,"unstorable":20,"takeovers":30,"outdated":2},
@@ -34,7 +34,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
 		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12,"unmapped":2},{"name":"well","behind":9}],
 		"pages":[{"name":"site","space":"shop","failing":{"requests":200,"of":3},"uncached":{"requests":190,"of":180,"why":"set-cookie"}},{"name":"well"}]}`
-	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","refused":"get: NOPERM","deaf_as":"subscribe to shop:inbox:x: NOPERM","troubles":{"deaf":0,"mute":5,"refused":26}}],
+	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","refused":"get: NOPERM","deaf_as":"subscribe to shop:inbox:x: NOPERM","troubles":{"deaf":0,"missed":4,"mute":5,"refused":26}}],
 		"lockers":[{"prefix":"mail","kind":"mutex","deaf":true}]}`
 	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}]},
 		{"prefix":"tier","instance":"shop-2","troubles":{"outage":9,"pending":8}}],
@@ -60,7 +60,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"failed shop-1: invalidations are pending, for 1s",
 		"warning shop-1: the cache is bypassed, for 1s, on this instance",
 		"warning shop-1: messages do not arrive, for 1m0s",
-		"warning shop-1: 2 intents stand, the oldest for 12s",
+		`warning shop-1: 2 intents stand, the oldest for 12s, an update of ["page:7"]`,
 		"warning shop-1: 7 loads wait for MaxLoads, which is 4, for 9s",
 		`warning shop-1: a load of "report" has run for 12.3s`,
 		"warning shop-1: product: 82% of loads fail, for 12s, last: pq: relation products is locked",
@@ -79,6 +79,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		`warning shop-2: its Guard "tier": Redis does not answer, for 9s, and 1 more: see check --prefix tier`,
 		`ok shop-2: its page shows nothing wrong with the Guard "shop"`,
 		"warning shop-3: messages do not arrive: subscribe to shop:inbox:x: NOPERM",
+		"warning shop-3: messages may have been missed again and again, for 4s: a local tier is dropped each time",
 		"warning shop-3: messages about invalidations are refused, for 5s: other local tiers, if there are any, may serve old values until Local.TTL",
 		"warning shop-3: mail (mutex): messages do not arrive: calls that wait for locks poll",
 		"warning shop-3: Redis answered with an error, last 26s ago and not since then: get: NOPERM",

@@ -120,6 +120,7 @@ type pagedGuard struct {
 	MaxLoads                  int `json:"max_loads"`
 	BreakersOpen              int `json:"breakers_open"`
 	Intents                   int
+	Stands                    string `json:"oldest_intent_of"` // empty: it does not say
 	Warming                   int
 	Refreshes                 uint64 `json:"failed_refreshes"`
 	Altered                   uint64

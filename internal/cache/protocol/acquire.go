@@ -30,6 +30,8 @@ type Acquired struct {
 	Unfit      bool          // Granted: the request's unfit entry is still there, so nothing invalidated it since it was read
 	Left       time.Duration // Held, Writing: until it expires; Failed: until a load may be tried again
 	Registered bool          // Held, Writing: the holder will publish to the inbox
+	Writes     time.Duration // Writing: since when a writer does, by the server's clock
+	Writer     string        // Writing: its instance; empty: not known
 	Failed     string        // Failed: the token of the load that failed
 	Message    string        // Failed: the text of its error
 }
@@ -93,6 +95,7 @@ func ParseAcquired(cmd *script.Reply) (a Acquired, err error) {
 	case Held, Writing:
 		a.Generation, a.Left = field(1), script.Duration(number(2))
 		a.Registered = number(3) == 1
+		a.Writes, a.Writer = script.Duration(number(4)), field(5)
 	case Failed:
 		a.Failed, a.Message, a.Left = field(1), field(2), script.Duration(number(3))
 	default:

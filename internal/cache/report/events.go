@@ -32,6 +32,8 @@ const (
 	Panicked     What = "loader panicked"
 	Slow         What = "slow load"
 	StillRuns    What = "slow load, it still runs"
+	Waits        What = "a load waits for an Update, whose write takes long or whose process has died"
+	Closing      What = "Close waits for what does not end, such as a loader that ignores its context"
 	Stepped      What = "clock of redis stepped, or another server answers"
 	Dropped      What = "local tier dropped, messages may have been missed"
 	Forgotten    What = "all entries are invalid or gone: redis lost its data, or evicted their epoch, or another process invalidated all: by InvalidateAll, or as its feed began"

@@ -2,6 +2,7 @@ package report
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 const (
 	failingSpan = 10 * time.Second
 	someFailed  = 3           // so few failures are no trouble
+	someMissed  = 4           // so few times at which messages may have been missed: a restart or a failover makes one or two
 	failingFor  = time.Second // so long they must go on: one query may fail for many keys, or many callers, at once
 
 	longestWhy = 512 // bytes of an error that are shown
@@ -23,7 +25,9 @@ const (
 // twenty seconds. In between all stays as it is, so trouble does not come and go. Loads judge, and who looks; a timer only ends a trouble without either.
 type Failing struct {
 	episode
-	of []any // the kind
+	of   []any  // the kind
+	some uint64 // so many failures are trouble
+	said func(failed, loads uint64) []any
 
 	judging  sync.Mutex
 	turned   time.Time // when this span began
@@ -38,7 +42,7 @@ type Failing struct {
 
 // Failing is what is known of the loads of a kind; empty: of keys without a Cache.
 func (j *Journal) Failing(kind string) *Failing {
-	f := &Failing{}
+	f := &Failing{some: someFailed, said: func(failed, loads uint64) []any { return []any{"failed", failed, "loads", loads} }}
 	f.episode = episode{logger: j.cfg.Logger, begun: "loads fail", over: "few loads fail, or none", costs: []cost{{name: "loads", count: f.loads.Load}, {name: "failed", count: f.failed.Load}}}
 	if kind != "" {
 		f.of = []any{slog.String("kind", kind)}
@@ -78,8 +82,8 @@ func (f *Failing) loadedLocked(now time.Time, err error, text string) {
 	f.spans[0].failed++
 	f.failedAt, f.why = now, text[:min(len(text), longestWhy)]
 	loads, failed = loads+1, failed+1
-	if failed >= someFailed && 4*failed >= loads && now.Sub(f.first) >= failingFor {
-		f.begin(append(f.of[:len(f.of):len(f.of)], "failed", failed, "loads", loads, "error", err)...)
+	if failed >= f.some && 4*failed >= loads && now.Sub(f.first) >= failingFor {
+		f.begin(slices.Concat(f.of, f.said(failed, loads), []any{"error", err})...)
 	}
 	f.loads.Add(1)
 	f.failed.Add(1)

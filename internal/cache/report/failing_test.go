@@ -142,3 +142,47 @@ func TestAFailureOfAnotherInstanceCountsOnce(t *testing.T) {
 		expect.Equal(t, "said", f.Now().Last, "redacted")
 	})
 }
+
+func TestMessagesThatAreMissedAgainAndAgainAreATroubleAndOnceOrTwiceIsNone(t *testing.T) {
+	for name, run := range map[string]struct {
+		tier   bool
+		miss   func(j *Journal)
+		reason string
+	}{
+		"tier dropped": {true, func(j *Journal) { j.Missed() }, errMissed.Error()},
+		"subscription replaced": {false, func(j *Journal) {
+			j.Subscribed(false, errLocked)
+			j.Subscribed(false, errLocked) // the next attempt, of the same loss
+			j.Subscribed(true, nil)
+		}, errLocked.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logger, text := logged()
+				var j Journal
+				j.Open(Config{Logger: logger, Tier: run.tier, Pending: func() int { return 0 }, Background: func(f func()) bool { f(); return true }})
+				defer j.Close()
+				for range 5 { // failovers
+					for range 2 {
+						run.miss(&j)
+						time.Sleep(time.Second)
+					}
+					time.Sleep(time.Minute)
+				}
+				expect.Equal(t, "lasts, of failovers", j.Troubles().Missed, 0)
+				expect.Equal(t, "of failovers", lines(text(), "again and again"), 0)
+				for range 100 {
+					run.miss(&j)
+					time.Sleep(300 * time.Millisecond)
+				}
+				expect.Equal(t, "again and again", j.MissesAgain() && j.Troubles().Missed > 20*time.Second, true)
+				expect.Equal(t, "begun", lines(text(), `level=WARN msg="cacheguard: messages may have been missed again and again,`), 1)
+				expect.Equal(t, "why", lines(text(), `times=5 error="`+run.reason), 1)
+				time.Sleep(2 * failingSpan)
+				synctest.Wait()
+				expect.Equal(t, "over", lines(text(), `level=INFO msg="cacheguard: messages arrive steadily again" lasted=`), 1)
+				expect.Equal(t, "lasts, in the end", j.MissesAgain(), false)
+			})
+		})
+	}
+}

@@ -48,7 +48,7 @@ func TestEachEventIsShownOfItsCacheOrSomewhereElse(t *testing.T) {
 		Unrefreshed: "Stats.FailedRefreshes", Unreplaced: "Stats.NotReplaced", Removed: "Stats.NotReplaced", RemovedAgain: "Stats.NotReplaced", Kept: "Stats.NotReplaced",
 		Behind:    "the trouble that it is due to, and VerifyConfig's counts",
 		Overtaken: "a load that is overtaken is no fault", Panicked: "a load that failed", Slow: "among the loads", StillRuns: "among the loads",
-		Stepped: "of the Guard", Dropped: "of the Guard", Forgotten: "of the Guard",
+		Waits: "of the instance that writes", Closing: "of the Guard", Stepped: "of the Guard", Dropped: "of the Guard", Forgotten: "of the Guard",
 	}
 	var j Journal
 	for _, what := range allEvents(t) {

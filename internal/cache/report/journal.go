@@ -47,6 +47,7 @@ type Journal struct {
 	late                 episode
 	pending, mute        backlog
 	refusals             refusals
+	missed               Failing // messages, each time
 
 	events  sync.Map // of What to *happened
 	failing Throttle
@@ -77,6 +78,11 @@ func (j *Journal) Open(cfg Config) {
 	if !cfg.Tier {
 		mute = "messages refused, other instances with a local tier, if there are any, may keep what was invalidated until Local.TTL"
 	}
+	missed := "messages may have been missed again and again, waiting calls ask again each time"
+	if cfg.Tier {
+		missed = "messages may have been missed again and again, the local tier is dropped each time"
+	}
+	j.missed.some, j.missed.said = someMissed, func(times, _ uint64) []any { return []any{"times", times} }
 	j.refusals.logger, j.pending.what, j.pending.count, j.mute.what, j.mute.count = cfg.Logger, "keys", cfg.Pending, "messages", cfg.Untold
 	for _, e := range []struct {
 		*episode
@@ -91,6 +97,7 @@ func (j *Journal) Open(cfg Config) {
 		{&j.pending.episode, "invalidations pending, redis could not be told", "pending invalidations sent", 0, nil},
 		{&j.mute.episode, mute, "refused messages sent", 0, nil},
 		{&j.deaf, "cannot subscribe, waiting calls poll", "subscription established", outOfTouch, nil},
+		{&j.missed.episode, missed, "messages arrive steadily again", 0, []cost{{name: "times", count: j.missed.failed.Load}}},
 		{&j.bypass, "cache bypassed", "cache used again", 0, []cost{{name: "loads", count: j.without.Load}}},
 		{&j.MaxLoads.episode, "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor, []cost{{name: "loads_that_waited", count: j.MaxLoads.queued.Load}}},
 		{&j.FleetLoads.episode, "loads wait for FleetLoads", "no load waits for FleetLoads", saturatedFor, []cost{{name: "loads_that_waited", count: j.FleetLoads.queued.Load}}},
@@ -204,8 +211,21 @@ func (j *Journal) Behind() string {
 	return ""
 }
 
+// Missed notes that a local tier is dropped, as messages may have been missed. It holds up neither the subscription nor a Get.
+func (j *Journal) Missed() {
+	j.cfg.Background(func() { j.missed.Loaded(errMissed, "") }) // stop: the Logger's
+}
+
+var errMissed = errors.New("some did not come, or the subscription was lost")
+
+// MissesAgain reports whether that happens again and again: then a subscription that stands is not worth much.
+func (j *Journal) MissesAgain() bool { return j.missed.on() }
+
 // Subscribed notes whether messages arrive, and why not, as far as that is known.
 func (j *Journal) Subscribed(live bool, why error) {
+	if !live && why != nil && !j.cfg.Tier && !j.deaf.on() { // a tier says it by itself
+		j.missed.Loaded(why, "")
+	}
 	switch {
 	case live:
 		j.learn(func() { j.last.DeafAs = "" })
@@ -238,7 +258,7 @@ func (j *Journal) Troubles() observe.Troubles {
 	defer j.mu.Unlock()
 	t := j.last
 	t.Outage, t.Slow, t.Pending, t.Mute = j.outage.lasting(), j.late.lasting(), j.pending.lasting(), j.mute.lasting()
-	t.Deaf, t.Bypassed = j.deaf.lasting(), j.bypass.lasting()
+	t.Deaf, t.Missed, t.Bypassed = j.deaf.lasting(), j.missed.lasting(), j.bypass.lasting()
 	t.Saturated, t.FleetSaturated = j.MaxLoads.lasting(), j.FleetLoads.lasting()
 	return t
 }
@@ -260,4 +280,5 @@ func (j *Journal) Close() {
 		return true
 	})
 	j.refusals.close()
+	j.missed.close()
 }

@@ -17,7 +17,7 @@ type Local struct {
 }
 
 // Open makes a tier that hears notices through the inbox. Dropped is called when it has to drop everything because of
-// some trouble, with how many entries it has.
+// some trouble, with how many entries it has; it must not block.
 func Open(limits Limits, inbox *wake.Inbox, n *Notices, parts Parts, dropped func(entries int)) (*Local, error) {
 	l := &Local{inbox: inbox, leave: func() {}}
 	var err error
@@ -30,6 +30,10 @@ func Open(limits Limits, inbox *wake.Inbox, n *Notices, parts Parts, dropped fun
 		return nil, err
 	}
 	t := l.Tier
+	t.feed.lost = func() {
+		dropped(t.Len())
+		t.Void()
+	}
 	l.listener = &wake.Listener{
 		Heard: func(payload string) { t.Hear(payload, n.Own) },
 		Missed: func(expected bool) {

@@ -48,10 +48,24 @@ func (c *Change) expire() {
 		return
 	}
 	c.of.Life.Try(func() { // stop: RedisTimeout for each batch
-		c.of.Logger.LogAttrs(context.Background(), slog.LevelWarn, "cacheguard: intent stood for longer than UpdateTimeout, its changes are invalidated now",
-			slog.String("for", time.Since(c.since).Round(time.Millisecond).String()))
+		c.warn("intent stood for longer than UpdateTimeout, its changes are invalidated now")
 		_ = c.end(context.Background(), true) // what fails is pending, and Done invalidates once more
 	})
+}
+
+// warn logs that the change stood for too long.
+func (c *Change) warn(message string) {
+	c.of.Logger.LogAttrs(context.Background(), slog.LevelWarn, "cacheguard: "+message,
+		slog.String("for", time.Since(c.since).Round(time.Millisecond).String()), slog.String("names", errs.Names(c.shown()).String()))
+}
+
+// shown are the names of what is named, as people know them.
+func (c *Change) shown() (names []string) {
+	for _, t := range c.named() {
+		names = append(names, t.shown(t))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // named are the targets that the change has named.
@@ -97,9 +111,10 @@ func (c *Change) stop(late bool) (first bool) {
 		}
 	}
 	c.mu.Unlock()
-	if w := c.of; c.shared {
-		w.mu.Lock()
-		defer w.mu.Unlock()
+	w := c.of
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if delete(w.updates, c); c.shared {
 		w.late = w.late || late && first
 		delete(w.stand, c)
 		w.Owner.AreIntended(w.late || len(w.stand) > 0)

@@ -135,14 +135,24 @@ func (u *Update) announced(ctx context.Context) (err error) {
 	if ctx.Err() != nil {
 		return NotWritten(ctx)
 	}
+	u.stands()
 	u.keep(requests(u.on, u.text), true)
 	u.limit(func() {
+		u.warn("update stood for longer than UpdateTimeout, its write still runs and others may write")
 		u.Stop()
 		u.expired()
 	})
 	u.began = true
 	defer func() { err = errs.Join(err, u.stopped()) }()
 	return u.callWrite(ctx)
+}
+
+// stands has the update counted until Stop.
+func (u *Update) stands() {
+	w := u.of
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u.since, w.updates[u.Change] = time.Now(), u
 }
 
 // stopped ends the renewals. It returns an error if UpdateTimeout was over first.

@@ -16,6 +16,7 @@ package write
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -31,6 +32,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/send"
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -81,15 +83,16 @@ type Writes struct {
 	Config
 	pending
 
-	mu    sync.Mutex
-	stand map[*Change]struct{} // the shared changes that have not ended
-	late  bool                 // one was over before its Done, so its transaction may go on: AreIntended remains true
+	mu      sync.Mutex
+	stand   map[*Change]struct{} // the shared changes that have not ended
+	updates map[*Change]*Update  // whose write runs, and that keep others from storing
+	late    bool                 // one was over before its Done, so its transaction may go on: AreIntended remains true
 }
 
 // Open makes the Writes those of a Guard.
 func (w *Writes) Open(cfg Config) {
 	w.Config, w.stand, w.parts = cfg, make(map[*Change]struct{}), make(map[int]map[target]replay)
-	w.after = make(map[target]struct{})
+	w.updates, w.after = make(map[*Change]*Update), make(map[target]struct{})
 }
 
 // InvalidateOnce is Invalidate without its promise: what fails is not pending. It returns why Redis failed.
@@ -107,16 +110,55 @@ func (w *Writes) InvalidateOnce(ctx context.Context, keys, names []string) error
 // Notice is the next message that local tiers are to forget the key.
 func (w *Writes) Notice(key string) string { return keys{w}.notice(w.key(keys{w}, key)) }
 
-// Intents is how many shared changes stand, and since when the oldest does.
+// Intents is how many changes stand, and since when the oldest does. An update counts as one with what its write has named.
 func (w *Writes) Intents() (n int, oldest time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for c := range w.stand {
-		if oldest.IsZero() || c.since.Before(oldest) {
-			oldest = c.since
+	if c := w.oldestLocked(); c != nil {
+		oldest = c.since
+	}
+	n = len(w.stand)
+	for _, u := range w.updates {
+		if also := u.Named(); also == nil || !has(w.stand, also) {
+			n++
 		}
 	}
-	return len(w.stand), oldest
+	return n, oldest
+}
+
+// Oldest says what the oldest of them is; empty: none stands.
+func (w *Writes) Oldest() string {
+	w.mu.Lock()
+	c := w.oldestLocked()
+	w.mu.Unlock() // which a change's may not be taken under: Also takes it the other way round
+	if c == nil {
+		return ""
+	}
+	what := "intent on"
+	if !c.shared {
+		what = "update of"
+	}
+	return fmt.Sprint(what, " ", errs.Names(c.shown()))
+}
+
+func (w *Writes) oldestLocked() (oldest *Change) {
+	older := func(c *Change) {
+		if oldest == nil || c.since.Before(oldest.since) {
+			oldest = c
+		}
+	}
+	for c := range w.stand {
+		older(c)
+	}
+	for c := range w.updates {
+		older(c)
+	}
+	return oldest
+}
+
+func has(all map[*Change]struct{}, c *Change) bool {
+	_, is := all[c]
+	return is
 }
 
 // Close leaves the shared changes to expire.

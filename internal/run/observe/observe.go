@@ -48,6 +48,7 @@ type Troubles struct {
 	Outage         time.Duration // Redis does not answer
 	Pending        time.Duration // invalidations are still to be sent
 	Deaf           time.Duration // messages do not arrive
+	Missed         time.Duration // they may have been missed again and again
 	Mute           time.Duration // messages to other local tiers are refused
 	Saturated      time.Duration // loads wait for MaxLoads
 	FleetSaturated time.Duration // loads wait for FleetLoads
@@ -57,6 +58,8 @@ type Troubles struct {
 	BypassedUntil time.Time // on all instances; zero: on this one, until it is turned on
 
 	DeafAs string // why messages do not arrive; empty: not known
+
+	Stands string // the oldest intent or update that stands, with its keys; empty: there is none
 
 	Refused   time.Time // when Redis last answered with an error; zero: never
 	RefusedAs string    // the operation, and what Redis said

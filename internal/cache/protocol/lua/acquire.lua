@@ -6,7 +6,7 @@
 -- Returns {'value', entry, time in ms if it is the caller's value and fresh by this clock, else 0}
 --       | {'lease', generation, 1 if taken over from a dead holder, 1 if the caller's value is still there} | {'free'}
 --       | {'held', generation, ms left, 1 if registered} | {'failed', token, error, ms left}
---       | {'writing', generation of the message that reports the end, ms left, 1 if registered}
+--       | {'writing', generation of the message that reports the end, ms left, 1 if registered, since how many ms a writer stands, its instance}
 -- Safe to run twice: its own token means acquired. A copy that arrives after the lease was removed takes a lease of another
 -- generation, which is of no use to the load that sent the copy.
 local over
@@ -16,9 +16,10 @@ if over then
 end
 
 if redis.call('EXISTS', KEYS[3]) == 1 then
-  local ends = read_intent(KEYS[3], now)
+  local ends, _, _, holder = read_intent(KEYS[3], now)
   if ends > 0 then
-    return {'writing', WRITING, ends, register(KEYS[3])}
+    local since, instance = string.match(holder or '', '^(%d+) (.*)$')
+    return {'writing', WRITING, ends, register(KEYS[3]), now - (since or now), instance or ''}
   end
   redis.call('DEL', KEYS[3])
 end

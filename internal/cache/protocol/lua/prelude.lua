@@ -108,26 +108,31 @@ local function wake_readers(inboxes)
   wake(KEYS[#KEYS - 9], inboxes, 'g', WRITING)
 end
 
--- Returns how long the intent stands, in ms, and the addresses that wait for its end. A key of another type is no intent.
+-- Returns how long the intent stands, in ms, the addresses that wait for its end, how many writers there are, and the holder that is believed to
+-- be alive for longest. A key of another type is no intent.
 local function read_intent(key, now)
-  local left, inboxes, writers = 0, {}, 0
+  local left, inboxes, writers, holders, last = 0, {}, 0, {}, ''
   local flat = redis.pcall('HGETALL', key)
   for i = 1, #flat, 2 do
     local deadline, length = string.match(flat[i + 1], '^(%d+) (%d+)$')
     if string.sub(flat[i], 1, 6) == 'inbox:' then
       inboxes[#inboxes + 1] = string.sub(flat[i], 7)
     end
-    if string.sub(flat[i], 1, 7) == 'writer:' then
-      writers = writers + 1
+    if string.sub(flat[i], 1, 7) == 'holder:' then
+      holders[string.sub(flat[i], 8)] = flat[i + 1]
     end
+    local before = left
     if deadline and deadline - now > tonumber(length) then -- the clock was set back: the length counts from now
       redis.pcall('HSET', key, flat[i], string.format('%.0f %s', now + length, length))
       left = math.max(left, tonumber(length))
     else
       left = math.max(left, (deadline or now) - now)
     end
+    if string.sub(flat[i], 1, 7) == 'writer:' then
+      writers, last = writers + 1, left > before and string.sub(flat[i], 8) or last
+    end
   end
-  return left, inboxes, writers
+  return left, inboxes, writers, holders[last]
 end
 
 -- Forgets the writers whose intents have expired: what they wrote, they wrote before now.

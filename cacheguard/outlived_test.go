@@ -1,0 +1,62 @@
+package cacheguard
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+func TestALoadThatOutlivesItsTimeoutSaysSo(t *testing.T) {
+	t.Parallel()
+	cfg, log := logged()
+	cfg.LoadTimeout, cfg.SlowLoad = brisk, time.Minute
+	g := newFleet(t, standalone(t), 1, cfg).guards[0]
+	hang := make(chan struct{})
+	_, err := Get(t.Context(), g, "k", func(context.Context) (string, error) {
+		<-hang
+		return "v", nil
+	})
+	expect.ErrorIs(t, err, context.DeadlineExceeded)
+	redistest.Await(t, "it is logged", func() bool {
+		said := lines(log(), "slow load, it still runs")
+		return len(said) == 1 && strings.Contains(said[0], "LoadTimeout") && strings.Contains(said[0], "key=k")
+	})
+	close(hang)
+}
+
+func TestCloseSaysOnceWhatItWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, log := logged()
+		cfg.Disabled = true
+		g, err := New(nil, cfg)
+		expect.ErrorIs(t, err)
+		hang := make(chan struct{})
+		load := func(context.Context) (string, error) {
+			<-hang
+			return "v", nil
+		}
+		first := async(g, "first", load)
+		time.Sleep(time.Second)
+		second := async(g, "second", load)
+		synctest.Wait()
+		closed := closing(g)
+		<-first
+		<-second
+		time.Sleep(longClose - time.Millisecond)
+		expect.Equal(t, "lines at once", len(lines(log(), "Close waits")), 0)
+		time.Sleep(time.Minute)
+		said := lines(log(), "Close waits")
+		expect.Equal(t, "lines", len(said), 1)
+		if !strings.Contains(said[0], "level=WARN") || !strings.Contains(said[0], "key=first loads=2 for=6s") {
+			t.Error(said[0])
+		}
+		close(hang)
+		<-closed
+		expect.ErrorIs(t, g.Close())
+	})
+}
