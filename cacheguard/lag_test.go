@@ -52,8 +52,8 @@ func TestATierServesNothingThatWasInvalidatedLongerAgoThanMaxLag(t *testing.T) {
 		"the subscription hangs":     func(_ *fleet, reader, _ *redistest.Proxy) { reader.BlackHoleSubscribers(true) },
 		"the subscription is slow":   func(_ *fleet, reader, _ *redistest.Proxy) { reader.DelaySubscribers(lag) },
 		"the reader's Redis is slow": func(_ *fleet, reader, _ *redistest.Proxy) { reader.Delay(lag) },
-		"the echo's script is forgotten": func(f *fleet, _, _ *redistest.Proxy) {
-			f.redis.ScriptFlush(context.Background())
+		"the echo's script is forgotten": func(_ *fleet, reader, _ *redistest.Proxy) {
+			reader.On(scriptOf("say"), redistest.ReplyError("NOSCRIPT No matching script.")).Times(1)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -131,7 +131,7 @@ func TestALateRequestOfAnUpdateThatGaveUpTakesNothing(t *testing.T) {
 	expect.Equal(t, "one that makes the scripts known", f.guards[0].Update(context.Background(), "k", db.write("old")), nil)
 	heard := f.redis.Subscribe(context.Background(), f.guards[0].keys.Channel)
 	t.Cleanup(func() { _ = heard.Close() })
-	_, err := heard.Receive(context.Background())
+	_, err := heard.Receive(redistest.Patiently(t))
 	expect.Equal(t, "subscribed", err, nil)
 
 	rule := proxy.On(held, redistest.Hold).Times(1)
@@ -144,7 +144,7 @@ func TestALateRequestOfAnUpdateThatGaveUpTakesNothing(t *testing.T) {
 	expect.ErrorIs(t, err, rwlock.ErrNotAcquired)
 	notice := func() string {
 		for {
-			heard, err := heard.ReceiveMessage(context.Background())
+			heard, err := heard.ReceiveMessage(redistest.Patiently(t))
 			if err != nil {
 				t.Fatal(err)
 			}
