@@ -56,7 +56,7 @@ func (s *stops) run() (err error) {
 var (
 	cluster    = common[*Cluster]{start: StartClusterForMain}
 	serverless = common[*Serverless]{start: startServerlessForMain}
-	others     [4]common[*Server]
+	others     = [4]common[*Server]{{start: startForTests}, {start: startForTests}, {start: startForTests}, {start: startForTests}}
 )
 
 // SharedCluster is a cluster of three masters for the tests of a package with Main: it takes a second to start.
@@ -76,7 +76,6 @@ func SharedServers(tb testing.TB, n int) []*Server {
 	tb.Helper()
 	all := []*Server{ofMain}
 	for i := range n - 1 {
-		others[i].start = startForTests
 		all = append(all, others[i].get(tb))
 	}
 	return all
