@@ -57,8 +57,11 @@ type answer struct {
 
 // answers reports whether the answer is good for a call that began at asked.
 func (a *answer) answers(asked uint64) bool {
-	if a.cancelled || a.again && !a.joined {
+	switch {
+	case a.cancelled:
 		return !a.joined
+	case a.again && !a.joined:
+		return true
 	}
 	return asked < a.before || a.err != nil && !a.absent
 }

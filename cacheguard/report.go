@@ -167,7 +167,7 @@ func wordOf(how Outcome, err error) int {
 	return 7
 }
 
-// troubles are those that the journal has, and what stands.
+// troubles adds the oldest intent or update that stands to the troubles of the journal.
 func (g *Guard) troubles() observe.Troubles {
 	t := g.journal.Troubles()
 	t.Stands = g.writes.Oldest()

@@ -22,7 +22,7 @@ const allTheSame = "without their pages (CACHEGUARD_PAGES, --page) it is done al
 // invalidated.
 const comparisons = 3
 
-// fleet is what the instances of the Prefix use, of those of which it can be proved.
+// fleet says which instances of the Prefix use this Redis, and which another one. An instance for which neither is proved counts as neither.
 type fleet struct {
 	here   int         // how many use this Redis
 	others []elsewhere // those that use another one
