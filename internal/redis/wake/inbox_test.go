@@ -212,6 +212,7 @@ func TestInboxesOfAllPrefixesShareASubscription(t *testing.T) {
 	if !strings.HasPrefix(blog.Address(), "blog:inbox:") || !strings.HasPrefix(shop.Address(), "test:inbox:") {
 		t.Errorf("%q and %q do not begin with their prefixes", shop.Address(), blog.Address())
 	}
+	fence(t, blog, look) // the address can be seen before waiters are told
 	drain(waits)
 	send(t, look, blog.Address(), "k", "to blog")
 	expect(t, waits, wake.Message{Body: "to blog"})
