@@ -37,9 +37,10 @@ type arguments func(port int, dir string) ([]string, error)
 
 // node is one redis-server on a port and in a directory it keeps when it is restarted.
 type node struct {
-	args arguments
-	dir  string
-	port int
+	args    arguments
+	dir     string
+	port    int
+	release func() error // gives the port up
 
 	mu  sync.Mutex
 	now *run // the newest run
@@ -61,17 +62,17 @@ func launch(args arguments) (*node, error) {
 	}
 	n := &node{args: args, dir: dir}
 	for range portAttempts {
-		if n.port, err = freePort(); err != nil {
+		if n.port, n.release, err = takePort(); err != nil {
 			break
 		}
-		if err = n.start(); !errors.Is(err, errPortTaken) {
+		if err = n.start(); err == nil {
+			return n, nil
+		}
+		if err = errors.Join(err, n.release()); !errors.Is(err, errPortTaken) {
 			break
 		}
 	}
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return n, nil
+	return nil, errors.Join(err, os.RemoveAll(dir))
 }
 
 // start begins a run and returns when the server answers.
@@ -155,8 +156,7 @@ func (n *node) whyEnded() error {
 	return fmt.Errorf("redistest: redis-server ended:\n%s", log)
 }
 
-// restart begins a new run on the same port. The port was free a moment ago, so another process that has it now gets
-// time to let it go.
+// restart begins a new run on the same port. A child of the killed server, which saves, may have the port a moment longer.
 func (n *node) restart() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -179,7 +179,7 @@ func (n *node) close() error {
 	if !r.proc.killed() {
 		err = errors.Join(err, n.whyEnded())
 	}
-	return errors.Join(err, os.RemoveAll(n.dir))
+	return errors.Join(err, n.release(), os.RemoveAll(n.dir))
 }
 
 func (n *node) current() *run {
@@ -188,7 +188,7 @@ func (n *node) current() *run {
 	return n.now
 }
 
-func (n *node) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port)) }
+func (n *node) addr() string { return local(n.port) }
 
 func (n *node) logFile() string { return filepath.Join(n.dir, "redis.log") }
 

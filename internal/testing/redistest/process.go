@@ -137,12 +137,17 @@ func (d *Daemon) must(err error) {
 	}
 }
 
-// FreePort is a port of 127.0.0.1 that is free now.
+// FreePort is a port of 127.0.0.1 that no other test has until tb ends.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
-	port, err := freePort()
+	port, release, err := takePort()
 	if err != nil {
 		tb.Fatal(err)
 	}
+	tb.Cleanup(func() {
+		if err := release(); err != nil {
+			tb.Error(err)
+		}
+	})
 	return port
 }

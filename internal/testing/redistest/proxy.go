@@ -1,11 +1,9 @@
 package redistest
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +15,7 @@ import (
 type Proxy struct {
 	tb       testing.TB // nil for a proxy that tests share: it panics
 	addr     string
+	release  func() error // gives the address up
 	upstream string
 	tasks    sync.WaitGroup          // the acceptor and the links
 	edit     func([]string) []string // if set, before the first client comes: what the server gets in place of a command
@@ -54,12 +53,16 @@ func StartProxy(tb testing.TB, upstream string) *Proxy {
 
 // newProxy makes a proxy that does not listen yet.
 func newProxy(tb testing.TB, upstream string) *Proxy {
-	return &Proxy{tb: tb, upstream: upstream, links: make(map[*link]struct{}), counts: make(map[string]int)}
+	return &Proxy{
+		tb: tb, upstream: upstream, links: make(map[*link]struct{}), counts: make(map[string]int),
+		release: func() error { return nil },
+	}
 }
 
 func (p *Proxy) close() {
 	p.Refuse(true)
 	p.tasks.Wait()
+	p.must(p.release())
 }
 
 // Addr is the proxy's host:port.
@@ -88,18 +91,15 @@ func (p *Proxy) Commands() map[string]int {
 
 // listenAnywhere listens on a free port.
 func (p *Proxy) listenAnywhere() error {
-	var err error
-	for range portAttempts {
-		var port int
-		if port, err = freePort(); err != nil {
-			break
-		}
-		p.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		if err = p.listen(); err == nil {
-			return nil
-		}
+	port, release, err := takePort()
+	if err == nil {
+		p.addr, p.release = local(port), release
+		err = p.listen()
 	}
-	return fmt.Errorf("redistest: proxy: %w", err)
+	if err != nil {
+		return fmt.Errorf("redistest: proxy: %w", err)
+	}
+	return nil
 }
 
 func (p *Proxy) listen() error {
@@ -115,11 +115,16 @@ func (p *Proxy) listen() error {
 	return nil
 }
 
-// listenAgain waits for the port, which was free for others while connections were refused.
-func (p *Proxy) listenAgain() error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	return await(ctx, p.listen)
+// must fails the test if there is an error.
+func (p *Proxy) must(err error) {
+	switch {
+	case err == nil:
+	case p.tb == nil:
+		panic(err)
+	default:
+		p.tb.Helper()
+		p.tb.Fatal(err)
+	}
 }
 
 func (p *Proxy) accept(l net.Listener) {

@@ -3,6 +3,7 @@ package redistest_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -132,6 +133,9 @@ func TestProxyRefusesConnectionsUntilItAcceptsThemAgain(t *testing.T) {
 	}
 	if err := p.Client(t, once).Get(t.Context(), key).Err(); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("on a new connection: %v, want ECONNREFUSED", err)
+	}
+	if other, err := net.ListenPacket("udp", p.Addr()); err == nil {
+		t.Errorf("another test gets the port: %v", other.Close())
 	}
 	p.Refuse(false)
 	p.Refuse(false)

@@ -54,13 +54,7 @@ func (p *Proxy) Refuse(on bool) {
 		<-accepts // until then the port may be open
 		p.Cut()
 	case !on && l == nil:
-		err = p.listenAgain()
+		err = p.listen()
 	}
-	if err != nil {
-		if p.tb == nil {
-			panic(err)
-		}
-		p.tb.Helper()
-		p.tb.Fatal(err)
-	}
+	p.must(err)
 }
