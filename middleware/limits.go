@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/cacheguard/go/middleware/internal/canonical"
 )
 
@@ -150,15 +152,23 @@ func (b *build) admits() (refused string) {
 	case set.Variants > 0 && variant != "" && !set.variants.admits(page, variant, most),
 		set.Pages > 0 && query != "" && !set.pages.admits(path, query, set.Pages):
 		return limited
-	case set.Admit > 0 && set.asked.uses("", l.read.Key) < 2 && (query != "" || !isFixed(route(b.asked))):
+	case set.Admit > 0 && set.asked.uses("", l.read.Key) < 2 && (query != "" || !isFixed(b.asked)):
 		return first
 	}
 	return ""
 }
 
-// isFixed reports whether a route has one path.
-func isFixed(pattern string) bool {
-	return pattern != "" && !strings.ContainsAny(pattern, "{*") && !strings.HasSuffix(pattern, "/")
+// isFixed reports whether the request's route has one path.
+func isFixed(r *http.Request) bool {
+	pattern := route(r)
+	if chi.RouteContext(r.Context()) == nil { // to http.ServeMux, a slash at the end is all that is below it
+		exact, ends := strings.CutSuffix(pattern, "{$}")
+		if !ends && strings.HasSuffix(pattern, "/") {
+			return false
+		}
+		pattern = exact
+	}
+	return pattern != "" && !strings.ContainsAny(pattern, "{*")
 }
 
 // limited is why a response that may be stored is not. Unfit: it is for its client alone; refused: it answers all who wait.

@@ -369,20 +369,31 @@ func TestLimitsOfVariantsAndPages(t *testing.T) {
 
 func TestPagesAreStoredWhenTheyAreAskedForAgain(t *testing.T) {
 	t.Parallel()
-	p := newPage(says("page", fresh))
-	f := newFleet(t, 1, Config{Limits: Limits{Admit: time.Hour}}, http.NotFoundHandler())
-	router := chi.NewRouter()
-	router.Use(f.caches[0].Handler)
-	router.Get("/about", p.ServeHTTP)
-	router.Get("/products/{id}", p.ServeHTTP)
-	f.front(router)
-	for path, calls := range map[string]int64{"/about": 1, "/about?x=1": 2, "/products/1": 2} {
-		p.calls.Store(0)
-		status := f.get(path).cacheStatus()
-		expect.Equal(t, path+": why", strings.Contains(status, "detail=first"), calls > 1)
-		f.get(path)
-		f.get(path)
-		expect.Equal(t, path, p.calls.Load(), calls)
+	for name, c := range map[string]struct {
+		router interface {
+			http.Handler
+			Handle(pattern string, h http.Handler)
+		}
+		routes []string
+		calls  map[string]int64
+	}{
+		"chi":           {chi.NewRouter(), []string{"/", "/about", "/products/{id}", "/files/*"}, map[string]int64{"/": 1, "/?x=1": 2, "/about": 1, "/about?x=1": 2, "/products/1": 2, "/files/": 2}},
+		"http.ServeMux": {http.NewServeMux(), []string{"/", "/about/{$}", "/products/{id}"}, map[string]int64{"/": 2, "/x": 2, "/about/": 1, "/about/?x=1": 2, "/products/1": 2}},
+	} {
+		p := newPage(says("page", fresh))
+		f := newFleet(t, 1, Config{Limits: Limits{Admit: time.Hour}}, http.NotFoundHandler())
+		for _, route := range c.routes {
+			c.router.Handle(route, f.caches[0].Handler(p))
+		}
+		f.front(c.router)
+		for path, calls := range c.calls {
+			p.calls.Store(0)
+			status := f.get(path).cacheStatus()
+			expect.Equal(t, name+path+": why", strings.Contains(status, "detail=first"), calls > 1)
+			f.get(path)
+			f.get(path)
+			expect.Equal(t, name+path, p.calls.Load(), calls)
+		}
 	}
 }
 
