@@ -197,9 +197,9 @@ func (w *world) finish(a *actor) {
 	if h.id != "" {
 		w.successors[h.id] = w.successors[h.id] || h.first
 	}
-	passed, known := false, false
+	passed, known, began := false, false, w.Mono // an earlier try may have given the next its lease
 	for tries := 0; !known && tries < 20; tries++ { // a release is sent until it is known to have run
-		w.send(a, "releases to "+h.id, a.releasing(h, a.lost), func(cmd *redis.Cmd, sent int64) {
+		w.send(a, "releases to "+h.id, a.releasing(h, a.lost), func(cmd *redis.Cmd, _ int64) {
 			known = true
 			reply, _ := cmd.Int64()
 			if w.now.holds(a.id, a.token) || w.now.queued(a.id) {
@@ -211,7 +211,7 @@ func (w *world) finish(a *actor) {
 			}
 			if reply > queue.Done && next.stage == lining {
 				passed = true
-				next.stage, next.fence, next.until = holding, reply, sent+next.ttl
+				next.stage, next.fence, next.until = holding, reply, began+next.ttl
 			}
 		}, func() {
 			if next != nil && h.id != "" {

@@ -24,7 +24,7 @@ var (
 
 // takePort finds a port that is free, as is its cluster bus port, and keeps it from other tests, of any process, until it is released:
 // also while nobody listens to it, or else clients of a killed server, or of a proxy that refuses them, would reach the server of another
-// test. Who has the UDP port has the other.
+// test. The UDP port of that number stands for it.
 func takePort() (port int, release func() error, err error) {
 	for range 100 {
 		port = firstPort + ports[int(tried.Add(1))%len(ports)]
