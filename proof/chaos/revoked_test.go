@@ -64,7 +64,8 @@ func onRoads(t *testing.T, env ...string) *revocation {
 	return r
 }
 
-// underSentinel has a primary and three replicas, of which two must have what is invalidated.
+// underSentinel has a primary and three replicas, all of which must have what is invalidated: the sentinel may promote the one that has the
+// least, as it knows what each has had seconds ago.
 func underSentinel(t *testing.T) *revocation {
 	s := redistest.StartSentinel(t)
 	servers := []*redistest.Server{s.Primary(), s.Replica(), redistest.StartReplica(t, s.Primary()), redistest.StartReplica(t, s.Primary())}
@@ -77,7 +78,7 @@ func underSentinel(t *testing.T) *revocation {
 		known, err := sentinel.Replicas(t.Context(), s.Name()).Result()
 		return err == nil && len(known) == len(servers)-1
 	})
-	r := newRevocation(t, "ADDRS="+s.Addrs()[0], "MASTER="+s.Name(), "REPLICAS=2")
+	r := newRevocation(t, "ADDRS="+s.Addrs()[0], "MASTER="+s.Name(), fmt.Sprint("REPLICAS=", len(servers)-1))
 	r.servers, r.sentinel, r.master = servers, sentinel, s.Name()
 	return r
 }
