@@ -122,6 +122,9 @@ func (b *batch) run(ctx context.Context, of []gather.Member, finish func(map[str
 		b.loading.keys = append(b.loading.keys, m.Key)
 	}
 	ctx = b.loading.begin(ctx)
+	returned := make(chan struct{})
+	defer close(returned)
+	defer context.AfterFunc(ctx, func() { outlives(&b.guard.loaders, first, context.Cause(ctx), returned) })()
 	b.guard.loaders.protect(ctx, first, func() (err error) {
 		if b.one != nil && len(of) == 1 {
 			value, err := b.one(ctx, of[0])

@@ -167,7 +167,7 @@ func (l *loaded) answer(how Outcome, before uint64) answer {
 // runs, because one that hangs is not reported by its end.
 func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loaded {
 	var slow <-chan time.Time
-	if l.cfg.SlowLoad > 0 && !l.cfg.clock.Manual() { // a test's clock does not move during a load
+	if l.tellsSlow() {
 		timer := time.NewTimer(l.cfg.SlowLoad)
 		defer timer.Stop()
 		slow = timer.C
@@ -186,25 +186,31 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 		return out
 	default:
 		cause := context.Cause(ctx)
-		if _, late := errors.AsType[*loadTimeout](cause); late && slow != nil {
-			l.tasks.Go(func() { l.outlives(key, cause, done) }) // owner: the Guard; stop: in outlives; joined by Close
-		}
+		outlives(l, key, cause, done)
 		return loaded{err: cause, text: cause.Error()}
 	}
 }
 
+// tellsSlow reports whether loads are timed: a test's clock does not move during one.
+func (l *loaders) tellsSlow() bool { return l.cfg.SlowLoad > 0 && !l.cfg.clock.Manual() }
+
 // outlived is how long a loader may take to return when its context has ended.
 const outlived = time.Second
 
-// outlives reports a load that goes on when its context has ended by LoadTimeout: callers have an error, and its slot is still taken.
-func (l *loaders) outlives(key string, cause error, done <-chan loaded) {
-	timer := time.NewTimer(outlived)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		l.journal.Tell(context.Background(), report.StillRuns, key, cause, "after", l.cfg.LoadTimeout+outlived)
+// outlives reports a load that goes on, as done says, when its context has ended by LoadTimeout: callers have an error, and its slot is still taken.
+func outlives[T any](l *loaders, key string, cause error, done <-chan T) {
+	if _, late := errors.AsType[*loadTimeout](cause); !late || !l.tellsSlow() {
+		return
 	}
+	l.tasks.Try(func() { // stop: the timer
+		timer := time.NewTimer(outlived)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C:
+			l.journal.Tell(context.Background(), report.StillRuns, key, cause, "after", l.cfg.LoadTimeout+outlived)
+		}
+	})
 }
 
 // withTimeoutOf is withTimeout for the load of a key. A batch has one timeout, for its call, after the wait for a slot.

@@ -13,20 +13,36 @@ import (
 
 func TestALoadThatOutlivesItsTimeoutSaysSo(t *testing.T) {
 	t.Parallel()
-	cfg, log := logged()
-	cfg.LoadTimeout, cfg.SlowLoad = brisk, time.Minute
-	g := newFleet(t, standalone(t), 1, cfg).guards[0]
-	hang := make(chan struct{})
-	_, err := Get(t.Context(), g, "k", func(context.Context) (string, error) {
-		<-hang
-		return "v", nil
-	})
-	expect.ErrorIs(t, err, context.DeadlineExceeded)
-	redistest.Await(t, "it is logged", func() bool {
-		said := lines(log(), "slow load, it still runs")
-		return len(said) == 1 && strings.Contains(said[0], "LoadTimeout") && strings.Contains(said[0], "key=k")
-	})
-	close(hang)
+	for name, ask := range map[string]func(g *Guard, hang <-chan struct{}) error{
+		"one key": func(g *Guard, hang <-chan struct{}) error {
+			_, err := Get(t.Context(), g, "k", func(context.Context) (string, error) {
+				<-hang
+				return "v", nil
+			})
+			return err
+		},
+		"a batch": func(g *Guard, hang <-chan struct{}) error {
+			_, err := GetMany(t.Context(), g, []string{"k", "k2"}, func(context.Context, []string) (map[string]string, error) {
+				<-hang
+				return nil, nil
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, log := logged()
+			cfg.LoadTimeout, cfg.SlowLoad = brisk, time.Minute
+			g := newFleet(t, standalone(t), 1, cfg).guards[0]
+			hang := make(chan struct{})
+			expect.ErrorIs(t, ask(g, hang), context.DeadlineExceeded)
+			redistest.Await(t, "it is logged", func() bool {
+				said := lines(log(), "slow load, it still runs")
+				return len(said) == 1 && strings.Contains(said[0], "LoadTimeout") && strings.Contains(said[0], "key=k")
+			})
+			close(hang)
+		})
+	}
 }
 
 func TestCloseSaysOnceWhatItWaitsFor(t *testing.T) {
