@@ -78,7 +78,8 @@
 //	                                                  superseded or failed (Watch)
 //	cacheguard_lock_wait_seconds{lock,result}         calls that asked for a lock; result is acquired, refused or error
 //	cacheguard_lock_hold_seconds{lock}                how long locks were held
-//	cacheguard_locks_lost_total{lock}                 locks that were found lost when they were unlocked
+//	cacheguard_locks_lost_total{lock,reason}          locks that were found lost when they were unlocked; reason is revoked if somebody
+//	                                                  took them away, else lost
 //	cacheguard_http_requests_total{cache,route,result}  requests; result is a middleware.Result
 //	cacheguard_http_request_duration_seconds{cache,result}  how long they took; result is hit (stale, too), loaded (shared, bypassed,
 //	                                                  passed and refused, too) or failed; with Config.Detailed, as above

@@ -117,7 +117,8 @@ func (m *Metrics) Lock(name string) mutex.Hooks {
 func (m *Metrics) lock(name string) (asked, unlocked func(string, time.Duration, error)) {
 	acquired, notAcquired, failed := m.lockWait.WithLabelValues(name, "acquired"),
 		m.lockWait.WithLabelValues(name, "refused"), m.lockWait.WithLabelValues(name, "error")
-	hold, lost := m.lockHold.WithLabelValues(name), m.locksLost.WithLabelValues(name)
+	hold := m.lockHold.WithLabelValues(name)
+	lost, revoked := m.locksLost.WithLabelValues(name, "lost"), m.locksLost.WithLabelValues(name, "revoked")
 	asked = func(_ string, took time.Duration, err error) {
 		switch {
 		case err == nil:
@@ -130,7 +131,10 @@ func (m *Metrics) lock(name string) (asked, unlocked func(string, time.Duration,
 	}
 	unlocked = func(_ string, held time.Duration, err error) {
 		hold.Observe(held.Seconds())
-		if errors.Is(err, mutex.ErrLeaseLost) || errors.Is(err, mutex.ErrRevoked) {
+		switch {
+		case errors.Is(err, mutex.ErrRevoked):
+			revoked.Inc()
+		case errors.Is(err, mutex.ErrLeaseLost):
 			lost.Inc()
 		}
 	}

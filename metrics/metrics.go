@@ -94,7 +94,7 @@ func New(registerer prometheus.Registerer, cfg Config) (*Metrics, error) {
 
 		lockWait:  r.histogram("lock_wait_seconds", "Calls that asked for a lock.", buckets.durations, "lock", "result"),
 		lockHold:  r.histogram("lock_hold_seconds", "How long locks were held.", buckets.durations, "lock"),
-		locksLost: r.counter("locks_lost_total", "Locks that were found lost when they were unlocked.", "lock"),
+		locksLost: r.counter("locks_lost_total", "Locks that were found lost when they were unlocked.", "lock", "reason"),
 
 		http:          r.counter("http_requests_total", "Requests, by how they were answered.", "cache", "route", "result"),
 		httpNotStored: r.counter("http_not_stored_total", "Requests that were passed on because their response cannot be stored.", "cache", "reason"),

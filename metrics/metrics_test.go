@@ -251,7 +251,7 @@ func TestLocksAreCounted(t *testing.T) {
 	e.want("cacheguard_lock_wait_seconds{lock=jobs,result=refused}", 1)
 	e.want("cacheguard_lock_wait_seconds{lock=jobs,result=error}", 0)
 	e.want("cacheguard_lock_hold_seconds{lock=jobs}", 1)
-	e.want("cacheguard_locks_lost_total{lock=jobs}", 1)
+	e.want("cacheguard_locks_lost_total{lock=jobs,reason=revoked}", 1)
 	e.want("cacheguard_lock_wait_seconds{lock=files,result=acquired}", 1)
 	e.want("cacheguard_lock_hold_seconds{lock=files}", 1)
 }

@@ -183,7 +183,7 @@ func TestALockThatNobodyGivesUpIsFound(t *testing.T) {
 	f.shows(0, "Locks", func(s *shown) bool { return len(s.Lockers[0].Locks) == 1 && s.Lockers[0].Locks[0].Name == "import" })
 	f.ctl(0, "--lock-prefix jobs locks revoke import --yes", "revoked")
 	f.ctl(0, "--lock-prefix jobs locks show import", "shop-2")
-	f.counts(0, "cacheguard_locks_lost_total", `lock="jobs"`, nil)
+	f.counts(0, "cacheguard_locks_lost_total", `lock="jobs",reason="revoked"`, nil)
 }
 
 // The process lives and has forgotten it, and then it dies.
