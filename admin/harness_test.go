@@ -29,6 +29,7 @@ func newGuard(t *testing.T, cfg cacheguard.Config) *cacheguard.Guard {
 		cfg.Prefix = "test-" + rand.Text()
 	}
 	config.SetDefault(&cfg.RedisTimeout, redistest.Patience)
+	config.SetDefault(&cfg.HedgeAfter, -1)
 	g, err := cacheguard.New(shared.Client(t), cfg)
 	if err != nil {
 		t.Fatal(err)

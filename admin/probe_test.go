@@ -21,7 +21,7 @@ func probed(h http.HandlerFunc) string {
 func TestAProbeSaysWhatAGuardIsAndOnlyIfAskedToWhatRedisIs(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	g, err := cacheguard.New(s.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience})
+	g, err := cacheguard.New(s.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

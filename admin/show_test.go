@@ -197,7 +197,7 @@ func TestWhoAsksEveryTwoSecondsSeesEachSampleOnce(t *testing.T) {
 func TestWhatIsWrongIsShown(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	g, err := cacheguard.New(s.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: "shop"})
+	g, err := cacheguard.New(s.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: "shop"})
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = g.Close() }) // always nil
 	h := New(g)

@@ -39,8 +39,8 @@ func newEverything(t *testing.T) *everything {
 		t.Fatal(err)
 	}
 	e.guard, err = cacheguard.New(shared.Client(t), cacheguard.Config{
-		RedisTimeout: redistest.Patience,
-		Prefix:       e.cfg, Hooks: e.m.Guard("shop"), MaxValueBytes: 100, StaleFor: time.Hour,
+		RedisTimeout: redistest.Patience, HedgeAfter: -1,
+		Prefix: e.cfg, Hooks: e.m.Guard("shop"), MaxValueBytes: 100, StaleFor: time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -325,7 +325,7 @@ func TestWhyResponsesAreNotStoredIsCounted(t *testing.T) {
 func TestRequestsOfPagesAreCountedOnceAndNotAsTheGuards(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: e.cfg, Hooks: e.m.Guard("roomy")})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: e.cfg, Hooks: e.m.Guard("roomy")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestRequestsOfPagesAreCountedOnceAndNotAsTheGuards(t *testing.T) {
 func TestLoadsThatWaitForTheFleetAreSeen(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: e.cfg, FleetLoads: 1})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: e.cfg, FleetLoads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

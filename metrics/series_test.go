@@ -26,7 +26,7 @@ func seriesOf(t *testing.T, cfg Config, kinds int) int {
 		t.Fatal(err)
 	}
 	hooks := m.Guard("shop")
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: "series", Hooks: hooks})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: "series", Hooks: hooks})
 	if err != nil {
 		t.Fatal(err)
 	}

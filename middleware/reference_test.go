@@ -144,7 +144,7 @@ func TestNothingIsReusedThatRFC9111Forbids(t *testing.T) {
 // newCache is a cache without a server.
 func newCache(t testing.TB, cfg Config) *Cache {
 	t.Helper()
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: "test-" + rand.Text()})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: "test-" + rand.Text()})
 	if err != nil {
 		t.Fatal(err)
 	}

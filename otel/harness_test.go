@@ -50,7 +50,7 @@ func observe(t *testing.T, instances int, cfg Config, options ...sdktrace.Tracer
 	for range instances {
 		hooks := o.telemetry.Guard("shop")
 		hooks.OnJoin = func(key string) { o.joined <- key }
-		g, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: o.prefix, Hooks: hooks})
+		g, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: o.prefix, Hooks: hooks})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -93,7 +93,7 @@ func TestOneNodeOfAClusterIsEnoughForEveryCommand(t *testing.T) {
 
 func newGuard(t *testing.T, rdb cacheguard.Redis, prefix string) *cacheguard.Guard {
 	t.Helper()
-	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: prefix})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestInvalidateRemovesACacheAndLeavesTheOthers(t *testing.T) {
 func TestInspectShowsAnEntryAndWhoLoadsAKey(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: prefix, Instance: "shop-1"})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: prefix, Instance: "shop-1"})
 	expect.ErrorIs(t, err, nil)
 	t.Cleanup(func() { _ = guard.Close() }) // always nil
 	keep(t, guard, "a")

@@ -32,7 +32,7 @@ const noRedis = "redis://127.0.0.1:1"
 // instanceWith is the page of an instance that has the feed.
 func instanceWith(t *testing.T, name string, f admin.Feed) string {
 	t.Helper()
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: "feeds", Instance: name})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: "feeds", Instance: name})
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = guard.Close() }) // always nil
 	report, err := cdc.NewReport(cdc.ReportConfig{})

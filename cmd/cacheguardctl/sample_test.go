@@ -21,7 +21,7 @@ import (
 func TestWatchSamplesWhatTheCachesOfAnInstanceDo(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: prefix, Instance: "shop-1"})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: prefix, Instance: "shop-1"})
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = guard.Close() }) // always nil
 	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, string]{

@@ -82,8 +82,8 @@ func (f *fleet) instance(name string) *shopped {
 	f.urls = append(f.urls, exporter.URL)
 	s := new(shopped)
 	s.guard, err = cacheguard.New(rdb, cacheguard.Config{
-		RedisTimeout: redistest.Patience,
-		Prefix:       "shop", Instance: name, TTL: 4 * time.Second, StaleFor: 4 * time.Second, LeaseTTL: 2 * time.Second, MaxLoads: 8, FleetLoads: 12,
+		RedisTimeout: redistest.Patience, HedgeAfter: -1,
+		Prefix: "shop", Instance: name, TTL: 4 * time.Second, StaleFor: 4 * time.Second, LeaseTTL: 2 * time.Second, MaxLoads: 8, FleetLoads: 12,
 		Verify: cacheguard.VerifyConfig{OneIn: 20}, MaxValueBytes: 1000, Local: cacheguard.LocalConfig{MaxBytes: 30_000, TTL: time.Second}, Hooks: m.Guard("shop"),
 	})
 	f.must(err)

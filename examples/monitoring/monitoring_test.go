@@ -73,7 +73,7 @@ func exported(t *testing.T) map[string][]string {
 	}
 	client := redis.NewClient(&redis.Options{}) // is not asked
 	defer client.Close()
-	guard, err := cacheguard.New(client, cacheguard.Config{RedisTimeout: redistest.Patience, Hooks: m.Guard("shop")})
+	guard, err := cacheguard.New(client, cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Hooks: m.Guard("shop")})
 	if err != nil {
 		t.Fatal(err)
 	}

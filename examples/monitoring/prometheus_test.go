@@ -103,7 +103,7 @@ func TestARealPrometheusHasAnAnswerToEachQueryOfTheDashboard(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr()})
 	defer rdb.Close()
 	hooks := m.Guard("shop")
-	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, FleetLoads: 10, Shadow: 1})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, FleetLoads: 10, Shadow: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { redistest.Main(m, &shared) }
 
 func newGuard(t *testing.T, rdb *redis.Client) (*cacheguard.Guard, *cacheguard.Cache[string, string]) {
 	t.Helper()
-	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: fmt.Sprintf("%s%p", t.Name(), rdb)})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: fmt.Sprintf("%s%p", t.Name(), rdb)})
 	if err != nil {
 		t.Fatal(err)
 	}
