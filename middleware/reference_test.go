@@ -136,7 +136,7 @@ func TestNothingIsReusedThatRFC9111Forbids(t *testing.T) {
 		}
 		return b
 	}
-	for range expect.Samples(300, 3000) {
+	for range expect.Samples(300, 2000) {
 		compare(t, cache, picked(askLines, bits(len(askLines))), picked(replyLines, 1|bits(len(replyLines))), picked(askLines, bits(len(askLines))))
 	}
 }

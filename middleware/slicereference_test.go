@@ -22,7 +22,7 @@ func TestNoSliceIsReusedThatRFC9111Forbids(t *testing.T) {
 		}
 		return b
 	}
-	reused, samples := 0, expect.Samples(300, 1500)
+	reused, samples := 0, expect.Samples(300, 1000)
 	for range samples {
 		ask1, reply := picked(askLines, bits(len(askLines))), picked(replyLines, 1|bits(len(replyLines)))
 		if compareSlices(t, cache, ask1, reply, picked(askLines, bits(len(askLines)))) {

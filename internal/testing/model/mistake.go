@@ -16,10 +16,10 @@ type Play func(seed uint64, edit func(source string) string) (problem string)
 // Mistake is put into a script: the second text in the place of the first.
 type Mistake [2]string
 
-// Expect plays that many seeds, fifty times as many if THOROUGH is set, or MODEL_RUNS, or the MODEL_SEED.
+// Expect plays that many seeds, thirty times as many if THOROUGH is set, or MODEL_RUNS, or the MODEL_SEED.
 func (play Play) Expect(t *testing.T, runs int) {
 	t.Helper()
-	for _, seed := range Seeds(t, expect.Samples(runs, 50*runs)) {
+	for _, seed := range Seeds(t, expect.Samples(runs, 30*runs)) {
 		if problem := play.inTurn(seed, func(source string) string { return source }); problem != "" {
 			t.Fatal(problem)
 		}
