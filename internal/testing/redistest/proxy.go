@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -102,8 +103,15 @@ func (p *Proxy) listenAnywhere() error {
 	return nil
 }
 
+// listen waits for the port: a child of this process that does not run its program yet may have it from who has just closed it.
 func (p *Proxy) listen() error {
-	l, err := net.Listen("tcp", p.addr)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	var l net.Listener
+	err := await(ctx, func() (err error) {
+		l, err = net.Listen("tcp", p.addr)
+		return err
+	})
 	if err != nil {
 		return err
 	}
