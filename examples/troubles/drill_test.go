@@ -41,6 +41,7 @@ var troubles = []trouble{
 	{"A key is hot", (*fleet).hotKey, (*fleet).hotKey},
 	{"A lock is not given up", (*fleet).heldLock, nil},
 	{"An intent stands and nobody is there", (*fleet).forgottenIntent, (*fleet).forgottenIntent},
+	{"An intent stands and nobody is there", (*fleet).hangingWrite, (*fleet).hangingWrite},
 	{"A write does not invalidate", (*fleet).silentWrite, (*fleet).silentWrite},
 	{"Loads fail", (*fleet).lockedTable, (*fleet).lockedTable},
 	{"The feed is behind", (*fleet).unpublished, nil},

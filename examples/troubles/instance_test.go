@@ -141,6 +141,7 @@ func (in *instance) serve() {
 	mux.HandleFunc("/lock", in.lock)
 	mux.HandleFunc("/write", func(http.ResponseWriter, *http.Request) { in.writes.Add(1) }) // and it does not invalidate
 	mux.HandleFunc("/intend", in.intend)
+	mux.HandleFunc("/update", in.update)
 	mux.HandleFunc("/release", func(http.ResponseWriter, *http.Request) { in.once.Do(func() { close(in.release) }) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	in.must(err)
@@ -191,6 +192,24 @@ func (in *instance) intend(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, err := in.guard.Intend(context.Background(), cacheguard.Changes{Keys: []string{r.FormValue("key")}}); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// update is in a write that hangs, unless one is, and answers when that has begun.
+func (in *instance) update(w http.ResponseWriter, r *http.Request) {
+	if in.guard.Stats().Intents > 0 {
+		return
+	}
+	begun, key := make(chan error, 2), r.FormValue("key")
+	in.tasks.Go(func() { // owner: the process; stop: UpdateTimeout
+		begun <- in.guard.Update(context.Background(), key, func(ctx context.Context) error {
+			begun <- nil
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+	})
+	if err := <-begun; err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
 }

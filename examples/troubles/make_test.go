@@ -96,6 +96,9 @@ func (f *fleet) heldLock() {
 // forgottenIntent makes the first instance begin a transaction whose end it never reports.
 func (f *fleet) forgottenIntent() { f.ask(0, "/intend?key=report") }
 
+// hangingWrite makes the first instance begin an Update whose write does not return.
+func (f *fleet) hangingWrite() { f.ask(0, "/update?key=report") }
+
 // silentWrite writes past the cache, whose shadow has the key.
 func (f *fleet) silentWrite() {
 	f.ask(0, "/get?key=price:42")

@@ -210,6 +210,23 @@ func TestAnIntentThatNobodyEndsIsFound(t *testing.T) {
 	})
 }
 
+func TestAnUpdateWhoseWriteHangsIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "An intent stands and nobody is there")
+	f.hangingWrite()
+	f.ctl(0, "--prefix shop inspect report", "updated by shop-1 for ")
+	f.measures(0, "cacheguard_intents", `cache="shop"`, "1", f.hangingWrite)
+	f.checks(f.hangingWrite, "1 intent stands, the oldest for ")
+	f.shows(0, "intents stand", func(s *shown) bool {
+		f.hangingWrite()
+		return s.Guards[0].Troubles["intent"] > 0
+	})
+	f.hangingWrite()
+	f.ask(1, "/get?key=report&held=yes")
+	f.logs(1, "a load waits for an Update", "key=report", "by=shop-1", "for=")
+	f.logs(0, "update stood for longer than UpdateTimeout")
+}
+
 func TestAWriteThatDoesNotInvalidateIsFoundByTheShadow(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "A write does not invalidate")
