@@ -13,7 +13,7 @@ import (
 // Lock waits until it has a permit of the name, or ctx ends. The context bounds the wait, not how long the permit may be held.
 // An error that matches ErrNotAcquired says that others had all permits until ctx ended. Any other error comes from Redis or the
 // client: Lock returns it at once if Redis cannot be reached at all, or when it stays unreachable for longer than TTL during the
-// wait. The caller unlocks the lease.
+// wait. If the process stands still for TTL before it has the answer, the error matches ErrLeaseLost. The caller unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
 	return leased(locker.Get(ctx, k.core().Locker, "Lock", name, how{k, permits.Wait, again}, ask))
 }
