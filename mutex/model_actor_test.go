@@ -197,7 +197,7 @@ func (w *world) finish(a *actor) {
 	if h.id != "" {
 		w.successors[h.id] = w.successors[h.id] || h.first
 	}
-	passed, known, began := false, false, w.Mono // an earlier try may have given the next its lease
+	passed, known, began := false, false, w.Mono    // an earlier try may have given the next its lease
 	for tries := 0; !known && tries < 20; tries++ { // a release is sent until it is known to have run
 		w.send(a, "releases to "+h.id, a.releasing(h, a.lost), func(cmd *redis.Cmd, _ int64) {
 			known = true
