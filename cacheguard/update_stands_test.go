@@ -33,7 +33,7 @@ func TestAnUpdateThatStandsIsToldAsAnIntentIs(t *testing.T) {
 		stop()
 		<-got
 		line := lines(log(), "a load waits for an Update")[0]
-		for _, part := range []string{"level=WARN", "key=k", "by=" + g.cfg.Instance, "for=1h0m0"} {
+		for _, part := range []string{"level=WARN", "key=k", "by=" + g.cfg.Instance, "for=1h"} {
 			if !strings.Contains(line, part) {
 				t.Errorf("%q is not in %s", part, line)
 			}
