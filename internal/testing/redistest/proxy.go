@@ -103,7 +103,7 @@ func (p *Proxy) listenAnywhere() error {
 	return nil
 }
 
-// listen waits for the port: a child of this process that does not run its program yet may have it from who has just closed it.
+// listen waits for the port: a child of this process that does not run its program yet has what was just closed.
 func (p *Proxy) listen() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
