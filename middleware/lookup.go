@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/cacheguard/go/internal/cache/inprocess"
+	"github.com/cacheguard/go/internal/cache/off"
 	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
@@ -61,6 +64,14 @@ func (l *lookup) usable() *record.Record {
 		return nil
 	}
 	return l.previous
+}
+
+// past is why the page was made without the cache.
+func (l *lookup) past() string {
+	if errors.Is(l.read.Past, off.ErrBypassed) || errors.Is(l.read.Past, inprocess.ErrDisabled) {
+		return "bypass"
+	}
+	return "redis"
 }
 
 // wantsPart reports whether the request wants a range, or the header alone. The page is loaded whole then.

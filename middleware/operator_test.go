@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -113,6 +114,20 @@ func TestBypassHandsRequestsToTheHandlerEachTime(t *testing.T) {
 	}
 	expect.Equal(t, "calls", p.calls.Load(), 4)
 	expect.Equal(t, "only-if-cached", f.get("/poll", "Cache-Control: only-if-cached").StatusCode, http.StatusGatewayTimeout)
+}
+
+// Redis works, so an operator must not look there.
+func TestAPageThatGoesPastTheCacheSaysWhy(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	f := newFleetOn(t, server, 1, Config{}, cacheguard.Config{Serve: func(key string) bool { return !strings.Contains(key, "/unserved") }}, says("page", fresh))
+	f.get("/")
+	f.guards[0].Bypass(true)
+	expect.Equal(t, "Cache-Status", f.get("/").withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=bypass")
+	f.guards[0].Bypass(false)
+	expect.Equal(t, "of a page that is not served", f.get("/unserved").withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=bypass")
+	server.Kill()
+	expect.Equal(t, "without Redis", f.get("/").withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=redis")
 }
 
 func TestErrorsAreStoredAsTheConfigSays(t *testing.T) {
