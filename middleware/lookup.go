@@ -156,8 +156,8 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	return l.x.cache.stores(ctx, rec, keep), nil
 }
 
-// run runs the handler, with the request as its outlet if that is there and waits, or without a client. It returns when the handler is done, when its
-// response turns out not to be storable, or when ctx ends.
+// run runs the handler, with the request as its outlet if that is there and waits, or without a client. It returns when the handler is done, or
+// when its response turns out not to be storable: the Guard shows what runs on when ctx has ended.
 func (l *lookup) run(ctx context.Context, b *build, background bool) {
 	heard := !background && !l.reload.late && l.take(b)
 	b.unheard = !heard || l.wantsPart()
@@ -175,7 +175,6 @@ func (l *lookup) run(ctx context.Context, b *build, background bool) {
 	select {
 	case <-b.w.Released():
 	case <-b.done:
-	case <-ctx.Done():
 	}
 }
 

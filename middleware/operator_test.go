@@ -3,11 +3,13 @@ package middleware
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -547,4 +549,31 @@ func TestBadSettingsForOperatorsAreNamed(t *testing.T) {
 	}
 	_, err = New(nil, Config{Key: Key{IgnoreQuery: []string{"utm_*", "a*b"}, OnlyQuery: nil}})
 	expect.Equal(t, "a star in the middle", strings.Contains(fmt.Sprint(err), `Key.IgnoreQuery: "a*b"`), true)
+}
+
+// Whoever waits for the page has a 504 then, or still waits for its own handler.
+func TestAHandlerThatIgnoresItsContextIsShownWhileItRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		guard, err := cacheguard.New(nil, cacheguard.Config{
+			Disabled: true, LoadTimeout: 5 * time.Second, SlowLoad: time.Minute, Logger: slog.New(slog.NewTextHandler(&said, nil)),
+		})
+		expect.ErrorIs(t, err)
+		defer guard.Close()
+		cache, err := New(guard, Config{})
+		expect.ErrorIs(t, err)
+		hang := make(chan struct{})
+		handler := cache.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
+		go handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/slow", nil))
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		expect.Equal(t, "loads", guard.Stats().Loading, 1)
+		if line := said.String(); !strings.Contains(line, "still runs") || !strings.Contains(line, "/slow") || !strings.Contains(line, "LoadTimeout") {
+			t.Error(line)
+		}
+		close(hang)
+		synctest.Wait()
+		expect.Equal(t, "loads at the end", guard.Stats().Loading, 0)
+	})
 }
