@@ -577,3 +577,27 @@ func TestAHandlerThatIgnoresItsContextIsShownWhileItRuns(t *testing.T) {
 		expect.Equal(t, "loads at the end", guard.Stats().Loading, 0)
 	})
 }
+
+// The names are those that docs/at-3am.md gives to cacheguardctl.
+func TestPagesAreInvalidatedThroughTheGuardByTheirNames(t *testing.T) {
+	t.Parallel()
+	p := newPage(says("page", fresh, "Cache-Tag: product-7"))
+	f := newFleet(t, 1, Config{Prefixes: []string{"/products/"}}, p)
+	guard, ctx := f.guards[0], t.Context()
+	for _, c := range []struct {
+		name  string
+		err   func() error
+		calls int
+	}{
+		{"a tag of values", func() error { return guard.InvalidateTags(ctx, "product-7") }, 0},
+		{"a tag of pages", func() error { return guard.InvalidateTags(ctx, "tag:product-7") }, 1},
+		{"a prefix", func() error { return guard.InvalidateTags(ctx, "path:/products/") }, 1},
+		{"a page", func() error { return guard.Invalidate(ctx, "page:http://"+host+"/products/7") }, 1},
+	} {
+		f.warm("/products/7")
+		before := p.calls.Load()
+		expect.ErrorIs(t, c.err())
+		f.get("/products/7")
+		expect.Equal(t, "calls after "+c.name, int(p.calls.Load()-before), c.calls)
+	}
+}
