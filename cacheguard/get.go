@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/run/errs"
@@ -87,6 +88,9 @@ func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V
 	q := query[V]{guard: g, spec: *spec, asked: g.clock.Now()}
 	q.spec.key, q.spec.valueKey = key, spec.valueKeyOf(g, key)
 	if w.isPast() {
+		if w.reason != nil {
+			pages.IsPast(ctx, key, w.reason)
+		}
 		return q.bypass(ctx, w.reason)
 	}
 	if g.isSlow(key) && q.spec.mayHedge(ctx, g, key) {

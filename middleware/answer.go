@@ -36,6 +36,7 @@ func (x *exchange) answer(l *lookup, got found) (again bool) {
 // answerOwn answers a request whose build ran, if nobody else may have the response. It reports whether it did.
 func (x *exchange) answerOwn(l *lookup, got found) (did, again bool) {
 	own := got.own
+	x.res.Route = own.route
 	kept := got.err == nil && got.rec.IsResponse() && got.mine && !got.rec.Leftover
 	unstored := cachestatus.Forward{Why: l.why, Detail: own.w.Unfit}
 	switch {
@@ -58,14 +59,14 @@ func (x *exchange) answerOwn(l *lookup, got found) (did, again bool) {
 	default:
 		own.w.Release()
 		own.w.Finish()
-		x.res.Status, x.res.Route = own.w.Status, own.route
+		x.res.Status = own.w.Status
 	}
 	return true, false
 }
 
 // hadOwn describes the response to a client that has had it, or the beginning.
 func (x *exchange) hadOwn(own *build) {
-	if x.res.Route = own.route; !own.w.Reached() {
+	if !own.w.Reached() {
 		return
 	}
 	if x.res.Status = own.w.Status; x.res.Result == Failed { // it has left since, so nothing was found

@@ -34,7 +34,7 @@ func TestPagesAreMadeWithoutACacheWhenTheGuardIsDisabled(t *testing.T) {
 		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 		expect.Equal(t, "status", w.Code, http.StatusOK)
 		expect.Equal(t, "body", w.Body.String(), fmt.Sprint("page ", n))
-		t.Log(w.Header().Get("Cache-Status"))
+		expect.Equal(t, "the reason", strings.HasSuffix(w.Header().Get("Cache-Status"), "; detail=bypass"), true)
 	}
 	expect.ErrorIs(t, cache.Invalidate(t.Context(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)), nil)
 	expect.ErrorIs(t, cache.InvalidateTags(t.Context(), "tag"), nil)

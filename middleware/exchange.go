@@ -34,6 +34,9 @@ func (x *exchange) report(began time.Time) {
 	if x.res.Result == "" || !x.returned && !x.wasLeft(panicked) {
 		x.res.Result = Failed
 	}
+	if x.res.Route == "" && x.res.Result == Failed {
+		x.res.Route = foreseen(x.r)
+	}
 	if x.res.Result != Passed && x.res.Result != Refused {
 		x.res.NotStored = ""
 	}

@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -200,5 +203,65 @@ func TestOnResponseGetsTheRoutePattern(t *testing.T) {
 	} {
 		f.do(0, c.method, c.path)
 		expect.Equal(t, c.method+" "+c.path, <-routes, c.want)
+	}
+}
+
+// Also in the responses to those that joined the load.
+func TestAPageThatTimesOutIsNamedByItsRoute(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		mount        func(cached func(http.Handler) http.Handler, page http.HandlerFunc) http.Handler
+		path, wanted string
+	}{
+		"Use": {func(cached func(http.Handler) http.Handler, page http.HandlerFunc) http.Handler {
+			r := chi.NewRouter()
+			r.Use(cached)
+			r.Get("/products/{id}", page)
+			return r
+		}, "/products/1", "/products/{id}"},
+		"Use of a router that is mounted": {func(cached func(http.Handler) http.Handler, page http.HandlerFunc) http.Handler {
+			shop, r := chi.NewRouter(), chi.NewRouter()
+			shop.Use(cached)
+			shop.Get("/{id}/", page)
+			r.Mount("/shop", shop)
+			return r
+		}, "/shop/1/", "/shop/{id}"},
+		"With": {func(cached func(http.Handler) http.Handler, page http.HandlerFunc) http.Handler {
+			r := chi.NewRouter()
+			r.With(cached).Get("/products/{id}", page)
+			return r
+		}, "/products/1", "/products/{id}"},
+		"a ServeMux in front": {func(cached func(http.Handler) http.Handler, page http.HandlerFunc) http.Handler {
+			mux := http.NewServeMux()
+			mux.Handle("GET /products/{id}", cached(page))
+			return mux
+		}, "/products/1", "GET /products/{id}"},
+		"http.StripPrefix in front": {func(cached func(http.Handler) http.Handler, page http.HandlerFunc) http.Handler {
+			r := chi.NewRouter()
+			r.With(func(next http.Handler) http.Handler { return http.StripPrefix("/shop", next) }, cached).Get("/shop/{id}", page)
+			return r
+		}, "/shop/1", "/shop/{id}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				guard, err := cacheguard.New(nil, cacheguard.Config{Disabled: true})
+				expect.ErrorIs(t, err)
+				defer guard.Close()
+				answers := make(chan Response, 2)
+				cache, err := New(guard, Config{OnResponse: func(_ *http.Request, res Response) { answers <- res }})
+				expect.ErrorIs(t, err)
+				handler := c.mount(cache.Handler, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+				for range cap(answers) {
+					r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.path, nil)
+					go handler.ServeHTTP(httptest.NewRecorder(), r) // owner: the test; ends with LoadTimeout; joined by its answer
+				}
+				for range cap(answers) {
+					res := <-answers
+					expect.Equal(t, "status", res.Status, http.StatusGatewayTimeout)
+					expect.Equal(t, "route", res.Route, c.wanted)
+				}
+			})
+		})
 	}
 }

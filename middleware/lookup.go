@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/cacheguard/go/internal/cache/inprocess"
+	"github.com/cacheguard/go/internal/cache/off"
 	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
@@ -61,6 +64,14 @@ func (l *lookup) usable() *record.Record {
 		return nil
 	}
 	return l.previous
+}
+
+// past is why the page was made without the cache.
+func (l *lookup) past() string {
+	if errors.Is(l.read.Past, off.ErrBypassed) || errors.Is(l.read.Past, inprocess.ErrDisabled) {
+		return "bypass"
+	}
+	return "redis"
 }
 
 // wantsPart reports whether the request wants a range, or the header alone. The page is loaded whole then.
@@ -145,8 +156,8 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	return l.x.cache.stores(ctx, rec, keep), nil
 }
 
-// run runs the handler, with the request as its outlet if that is there and waits, or without a client. It returns when the handler is done, when its
-// response turns out not to be storable, or when ctx ends.
+// run runs the handler, with the request as its outlet if that is there and waits, or without a client. It returns when the handler is done, or
+// when its response turns out not to be storable: the Guard shows what runs on when ctx has ended.
 func (l *lookup) run(ctx context.Context, b *build, background bool) {
 	heard := !background && !l.reload.late && l.take(b)
 	b.unheard = !heard || l.wantsPart()
@@ -164,7 +175,6 @@ func (l *lookup) run(ctx context.Context, b *build, background bool) {
 	select {
 	case <-b.w.Released():
 	case <-b.done:
-	case <-ctx.Done():
 	}
 }
 

@@ -3,15 +3,18 @@ package middleware
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -113,6 +116,20 @@ func TestBypassHandsRequestsToTheHandlerEachTime(t *testing.T) {
 	}
 	expect.Equal(t, "calls", p.calls.Load(), 4)
 	expect.Equal(t, "only-if-cached", f.get("/poll", "Cache-Control: only-if-cached").StatusCode, http.StatusGatewayTimeout)
+}
+
+// Redis works, so an operator must not look there.
+func TestAPageThatGoesPastTheCacheSaysWhy(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	f := newFleetOn(t, server, 1, Config{}, cacheguard.Config{Serve: func(key string) bool { return !strings.Contains(key, "/unserved") }}, says("page", fresh))
+	f.get("/")
+	f.guards[0].Bypass(true)
+	expect.Equal(t, "Cache-Status", f.get("/").withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=bypass")
+	f.guards[0].Bypass(false)
+	expect.Equal(t, "of a page that is not served", f.get("/unserved").withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=bypass")
+	server.Kill()
+	expect.Equal(t, "without Redis", f.get("/").withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=redis")
 }
 
 func TestErrorsAreStoredAsTheConfigSays(t *testing.T) {
@@ -532,4 +549,55 @@ func TestBadSettingsForOperatorsAreNamed(t *testing.T) {
 	}
 	_, err = New(nil, Config{Key: Key{IgnoreQuery: []string{"utm_*", "a*b"}, OnlyQuery: nil}})
 	expect.Equal(t, "a star in the middle", strings.Contains(fmt.Sprint(err), `Key.IgnoreQuery: "a*b"`), true)
+}
+
+// Whoever waits for the page has a 504 then, or still waits for its own handler.
+func TestAHandlerThatIgnoresItsContextIsShownWhileItRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		guard, err := cacheguard.New(nil, cacheguard.Config{
+			Disabled: true, LoadTimeout: 5 * time.Second, SlowLoad: time.Minute, Logger: slog.New(slog.NewTextHandler(&said, nil)),
+		})
+		expect.ErrorIs(t, err)
+		defer guard.Close()
+		cache, err := New(guard, Config{})
+		expect.ErrorIs(t, err)
+		hang := make(chan struct{})
+		handler := cache.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
+		go handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/slow", nil))
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		expect.Equal(t, "loads", guard.Stats().Loading, 1)
+		if line := said.String(); !strings.Contains(line, "still runs") || !strings.Contains(line, "/slow") || !strings.Contains(line, "LoadTimeout") {
+			t.Error(line)
+		}
+		close(hang)
+		synctest.Wait()
+		expect.Equal(t, "loads at the end", guard.Stats().Loading, 0)
+	})
+}
+
+// The names are those that docs/at-3am.md gives to cacheguardctl.
+func TestPagesAreInvalidatedThroughTheGuardByTheirNames(t *testing.T) {
+	t.Parallel()
+	p := newPage(says("page", fresh, "Cache-Tag: product-7"))
+	f := newFleet(t, 1, Config{Prefixes: []string{"/products/"}}, p)
+	guard, ctx := f.guards[0], t.Context()
+	for _, c := range []struct {
+		name  string
+		err   func() error
+		calls int
+	}{
+		{"a tag of values", func() error { return guard.InvalidateTags(ctx, "product-7") }, 0},
+		{"a tag of pages", func() error { return guard.InvalidateTags(ctx, "tag:product-7") }, 1},
+		{"a prefix", func() error { return guard.InvalidateTags(ctx, "path:/products/") }, 1},
+		{"a page", func() error { return guard.Invalidate(ctx, "page:http://"+host+"/products/7") }, 1},
+	} {
+		f.warm("/products/7")
+		before := p.calls.Load()
+		expect.ErrorIs(t, c.err())
+		f.get("/products/7")
+		expect.Equal(t, "calls after "+c.name, int(p.calls.Load()-before), c.calls)
+	}
 }

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -114,4 +115,16 @@ func route(r *http.Request) string {
 		return c.RoutePattern()
 	}
 	return r.Pattern
+}
+
+// foreseen is route for a request that the handler has not answered, or not itself: it shared a load that failed.
+func foreseen(r *http.Request) string {
+	c, asked := chi.RouteContext(r.Context()), chi.NewRouteContext()
+	if c == nil || c.Routes == nil {
+		return r.Pattern
+	}
+	if c.Routes.Find(asked, http.MethodGet, cmp.Or(r.URL.RawPath, r.URL.Path)) == "" {
+		return c.RoutePattern()
+	}
+	return asked.RoutePattern()
 }

@@ -21,7 +21,7 @@ const (
 	Stale    Result = "stale"    // from the cache, stale: it is being refreshed in the background, or cannot be at the moment
 	Loaded   Result = "loaded"   // by the handler, or from the cache after the handler confirmed it
 	Shared   Result = "shared"   // with the handler's response to another request, here or on another instance
-	Bypassed Result = "bypassed" // by the handler, because Redis is unavailable; shared by requests to this instance
+	Bypassed Result = "bypassed" // by the handler, because Redis is unavailable or the cache bypassed; shared by requests to this instance
 	Passed   Result = "passed"   // by the handler, for this request alone: no cache may answer it, or store the response
 	Refused  Result = "refused"  // by the handler, for this request alone, because Config.Limits forbid to store the response
 	Failed   Result = "failed"   // not at all, or with an error of the cache itself; the handler panicked, or broke off while its client was there

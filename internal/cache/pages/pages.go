@@ -17,6 +17,14 @@ type Read struct {
 	Key             string
 	Finish          bool            // a load goes on when nobody waits for it any more
 	Made            *protocol.Stamp // what the value was made under: set by a read that finds one, for a later load that stores it again; nil: nobody asks
+	Past            error           // why the read goes past the cache; nil: it does not, as far as is known when it begins
+}
+
+// IsPast notes for a page's read of the key why it goes past the cache.
+func IsPast(ctx context.Context, key string, why error) {
+	if page := read(ctx, key); page != nil {
+		page.Past = why
+	}
 }
 
 // Loading is the key of the load that a context belongs to.
