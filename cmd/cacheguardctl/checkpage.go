@@ -264,10 +264,11 @@ func busiest(rates []rate) []finding {
 	if most.gets < noise || most.gets < much*next.gets {
 		return nil
 	}
-	return []finding{{
-		Check: "instance", Node: most.instance, Result: warning,
-		Detail: fmt.Sprintf("it has %.0f gets/s, the next one has %.0f; its hottest key is %q", most.gets, next.gets, most.hottest),
-	}}
+	detail := fmt.Sprintf("it has %.0f gets/s, the next one has %.0f", most.gets, next.gets)
+	if most.hottest != "" {
+		detail += fmt.Sprintf("; its hottest key is %q", most.hottest)
+	}
+	return []finding{{Check: "instance", Node: most.instance, Result: warning, Detail: detail}}
 }
 
 // seconds is a duration from the page, for people.

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,6 +57,10 @@ func (e *env) fleet(pages []string) (all fleet) {
 		}
 	}
 	comparing.Wait()
+	slices.SortFunc(all.others, func(a, b elsewhere) int {
+		return cmp.Or(cmp.Compare(a.instance, b.instance), cmp.Compare(a.redis, b.redis))
+	})
+	all.others = slices.Compact(all.others) // a process may have several Guards
 	return all
 }
 

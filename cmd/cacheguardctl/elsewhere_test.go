@@ -44,9 +44,10 @@ func TestAnOrderToARedisThatTheInstancesDoNotUseIsRefused(t *testing.T) {
 	} {
 		page := realPage(t, test.guard)
 		for _, order := range orders {
-			r := ctl(t, test.url, append([]string{"--prefix", prefix, order[0], "--page", page}, order[1:]...)...)
+			r := ctl(t, test.url, append([]string{"--prefix", prefix, order[0], "--page", page, "--page", page}, order[1:]...)...)
 			r.want(t, misused, "nothing was done", test.names, "CACHEGUARD_PAGES")
 			expect.Equal(t, "output", r.out, "")
+			expect.Equal(t, "how often an instance is named", strings.Count(r.errors, " uses "), 1)
 		}
 		for _, look := range [][]string{{"inspect", "a"}, {"stats"}, {"watch", "--every", "100ms", "--count", "1"}} {
 			r := ctl(t, test.url, append([]string{"--prefix", prefix, look[0], "--page", page}, look[1:]...)...)

@@ -76,11 +76,13 @@ func (e *env) heard() (is, refused bool, err error) {
 	literally := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`)
 	err = e.eachNode(ctx, func(ctx context.Context, rdb *redis.Client) error {
 		pipe := rdb.Pipeline()
-		inboxes := pipe.PubSubChannels(ctx, literally.Replace(e.all.Prefix)+keys.Inboxes+"*")
-		tiers := pipe.PubSubNumSub(ctx, channel(e))
+		pattern := literally.Replace(e.all.Prefix) + keys.Inboxes + "*"
+		channels, counted := pipe.Do(ctx, "pubsub", "channels", pattern), pipe.Do(ctx, "pubsub", "numsub", channel(e))
 		script.Exec(ctx, pipe)
-		err := cmp.Or(inboxes.Err(), tiers.Err())
-		if len(inboxes.Val()) > 0 || tiers.Val()[channel(e)] > 0 {
+		inboxes, err := channels.StringSlice()
+		tiers, uncounted := counted.Slice()
+		err = cmp.Or(err, uncounted)
+		if len(inboxes) > 0 || len(tiers) == 2 && tiers[1] != int64(0) {
 			heard.Store(true)
 		}
 		if isUnreachable(err) {
@@ -96,30 +98,31 @@ func (e *env) heard() (is, refused bool, err error) {
 
 // has reports whether there is an epoch of the name, without which no entry that has the name is valid.
 func (e *env) has(name string) (bool, error) {
-	found, err := e.onEpochs(name, func(pipe redis.Pipeliner, key string) *redis.IntCmd { return pipe.Exists(e.ctx, key) })
+	found, err := e.onEpochs(name, "exists")
 	return found > 0, err
 }
 
 // forget removes the epochs of everything.
 func (e *env) forget() error {
-	_, err := e.onEpochs(epoch.All, func(pipe redis.Pipeliner, key string) *redis.IntCmd { return pipe.Del(e.ctx, key) })
+	_, err := e.onEpochs(epoch.All, "del")
 	return err
 }
 
 // onEpochs runs a command on each key that may be an epoch of the name, and adds the replies up.
-func (e *env) onEpochs(name string, command func(redis.Pipeliner, string) *redis.IntCmd) (sum int64, err error) {
+func (e *env) onEpochs(name, command string) (sum int64, err error) {
 	pipe := e.rdb.Pipeline()
-	var sent []*redis.IntCmd
+	var sent []*redis.Cmd
 	for n := range epochs {
 		key := e.all.Prefix + ":{" + strconv.Itoa(n) + "}:epoch"
 		if name != epoch.All {
 			key += ":" + name[:1] + ":" + name[1:]
 		}
-		sent = append(sent, command(pipe, key))
+		sent = append(sent, pipe.Do(e.ctx, command, key))
 	}
 	script.Exec(e.ctx, pipe)
 	for _, cmd := range sent {
-		sum, err = sum+cmd.Val(), cmp.Or(err, cmd.Err())
+		n, failed := cmd.Int64()
+		sum, err = sum+n, cmp.Or(err, failed)
 	}
 	return sum, err
 }

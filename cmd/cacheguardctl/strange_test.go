@@ -24,6 +24,10 @@ func TestAPrefixThatNobodyHasIsNoticed(t *testing.T) {
 			expect.Equal(t, "noted", strings.Contains(r.errors, says), true)
 		}
 	}
+	for _, url := range []string{"redis://poor:wrong@" + s.Addr(), at(s) + "/1000"} {
+		r := ctl(t, url, "--prefix", "other", "inspect", "a")
+		expect.Equal(t, "noted where Redis was not asked: "+r.errors, strings.Contains(r.errors, says), false)
+	}
 	expect.Equal(t, "noted for locks", strings.Contains(ctl(t, at(s), "--prefix", "other", "locks", "show", "a").errors, says), false)
 }
 
