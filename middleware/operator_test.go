@@ -578,7 +578,7 @@ func TestAHandlerThatIgnoresItsContextIsShownWhileItRuns(t *testing.T) {
 	})
 }
 
-// The names are those that docs/at-3am.md gives to cacheguardctl.
+// An operator gives these names to cacheguardctl, as docs/at-3am.md says.
 func TestPagesAreInvalidatedThroughTheGuardByTheirNames(t *testing.T) {
 	t.Parallel()
 	p := newPage(says("page", fresh, "Cache-Tag: product-7"))

@@ -119,12 +119,11 @@ func route(r *http.Request) string {
 
 // foreseen is route for a request that the handler has not answered, or not itself: it shared a load that failed.
 func foreseen(r *http.Request) string {
-	c, asked := chi.RouteContext(r.Context()), chi.NewRouteContext()
-	if c == nil || c.Routes == nil {
-		return r.Pattern
+	if c := chi.RouteContext(r.Context()); c != nil && c.Routes != nil {
+		asked := chi.NewRouteContext()
+		if c.Routes.Find(asked, http.MethodGet, cmp.Or(r.URL.RawPath, r.URL.Path)) != "" {
+			return asked.RoutePattern()
+		}
 	}
-	if c.Routes.Find(asked, http.MethodGet, cmp.Or(r.URL.RawPath, r.URL.Path)) == "" {
-		return c.RoutePattern()
-	}
-	return asked.RoutePattern()
+	return route(r)
 }
