@@ -144,6 +144,40 @@ func TestALogThatBeginsAnewInvalidatesTheKindsWhole(t *testing.T) {
 	}
 }
 
+// TestATransactionOfALogThatIsAnotherOneSinceIsNotAwaitedForEver has a log begun anew after a transaction was read, and before it was looked for.
+func TestATransactionOfALogThatIsAnotherOneSinceIsNotAwaitedForEver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stored int // statements before it, of three
+		want   error
+	}{"which is shorter than what is stored": {1, errShorter}, "which is not": {3, errUnseen}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, startServer(t).Socket)
+			f, err := New(w.config())
+			expect.ErrorIs(t, err)
+			db, err := f.open()
+			expect.ErrorIs(t, err)
+			t.Cleanup(func() { _ = db.Close() }) // the server ends as well
+			var from, read place
+			for i, statement := range []string{"INSERT INTO products VALUES (1, 'a', 'one')", "UPDATE products SET name = 'uno'", "RESET MASTER"} {
+				w.exec(statement)
+				now, err := f.snapshot(t.Context(), db)
+				expect.ErrorIs(t, err)
+				if i+1 == c.stored {
+					from = now
+				}
+				if now.number() > read.number() {
+					read = now
+				}
+			}
+			err = newReader(f, db, 0, from).settle(t.Context(), []uint64{read.number()})
+			expect.ErrorIs(t, err, c.want)
+			expect.Equal(t, "it gives the position up", f.givesUp(from, err) != "", errors.Is(c.want, errShorter))
+		})
+	}
+}
+
 // TestWhateverTheLogIsWrittenWithItsChangesAreRead has formats of the log that the server converts or compresses, and settings of sessions.
 func TestWhateverTheLogIsWrittenWithItsChangesAreRead(t *testing.T) {
 	t.Parallel()

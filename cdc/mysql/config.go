@@ -141,7 +141,7 @@ func (f *Feed) snapshot(ctx context.Context, db *sql.DB) (p place, err error) {
 }
 
 // errShorter says that a position is beyond the end of the log: of another log, as after RESET MASTER, or when a backup was put back.
-var errShorter = errors.New("cdc/mysql: the log is shorter than it was")
+var errShorter = errors.New("cdc/mysql: " + shorter)
 
 // within returns errShorter if a place that was stored before is not in the log.
 func (f *Feed) within(ctx context.Context, db *sql.DB, p place) error {

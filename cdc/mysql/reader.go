@@ -24,6 +24,9 @@ const silence = 15 * time.Second
 // purged is the server's code for a position that it does not have.
 const purged = 1236
 
+// errUnseen ends a reader, so that the next one sees whether the log is another one.
+var errUnseen = fmt.Errorf("cdc/mysql: the server has logged a transaction, and no query sees it after %v", silence)
+
 // lost reports whether the server does not have the position.
 func lost(err error) bool {
 	e, ok := errors.AsType[*mysql.MyError](err)
@@ -132,16 +135,23 @@ func (f *Feed) syncer() replication.BinlogSyncerConfig {
 	return cfg
 }
 
-// settle returns when every new read of the database sees the transactions that end at the places.
+// settle returns when every new read of the database sees the transactions that end at the places. If the log is another one since, none ever does.
 func (r *reader) settle(ctx context.Context, ends []uint64) error {
-	last := slices.Max(ends)
+	last, began := slices.Max(ends), time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		now, err := r.feed.snapshot(ctx, r.db)
-		if err != nil {
+		waited := time.Since(began)
+		switch {
+		case err != nil:
 			return err
-		}
-		if now.number() >= last {
+		case now.server != r.from.server:
+			return errors.New("cdc/mysql: " + another)
+		case now.number() >= last:
 			return nil
+		case waited > time.Second && now.number() < r.from.number():
+			return errShorter
+		case waited > silence:
+			return errUnseen
 		}
 		if err := engine.Sleep(ctx, pause); err != nil {
 			return err

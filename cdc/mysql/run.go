@@ -86,6 +86,12 @@ func (f *Feed) standBy(ctx context.Context) {
 	}
 }
 
+// Why a position is not read on from.
+const (
+	another = "the server is another one"
+	shorter = "the log is shorter than it was"
+)
+
 // read reads the log for as long as this instance has the lock.
 func (f *Feed) read(ctx context.Context, db *sql.DB, fence int64) error {
 	ready := f.ready(ctx, db)
@@ -110,9 +116,9 @@ func (f *Feed) read(ctx context.Context, db *sql.DB, fence int64) error {
 	case from == nowhere:
 		why = "the log has left changes out"
 	case from.server != now.server:
-		why = "the server is another one"
+		why = another
 	case from.number() > now.number():
-		why = "the log is shorter than it was"
+		why = shorter
 	}
 	if why == "" {
 		noted, owns := f.notes.Own(ctx, from.server, from.number())
@@ -145,6 +151,8 @@ func (f *Feed) givesUp(at place, err error) string {
 		return "the server has purged the log"
 	case errors.Is(err, errAnew):
 		return errAnew.Error()
+	case errors.Is(err, errShorter):
+		return shorter
 	case !unreadable(err):
 		return ""
 	case f.stuck != at:
