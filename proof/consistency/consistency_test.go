@@ -1,15 +1,11 @@
 package consistency
 
 import (
-	"bytes"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/anishathalye/porcupine"
-
-	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // duration is CONSISTENCY, or short.
@@ -70,12 +66,7 @@ func TestTheSameFaultsMakeDeleteAfterWriteReturnOldVersions(t *testing.T) {
 func TestWithoutFaultsGetAndUpdateAreLinearizable(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t, "patient")
-	redistest.Await(t, "something is updated", func() bool {
-		return slices.ContainsFunc(s.all, func(p *process) bool {
-			raw, err := os.ReadFile(p.log)
-			return err == nil && bytes.Contains(raw, []byte("updated "))
-		})
-	})
+	s.awaitSome()
 	<-time.After(duration())
 	s.stop()
 	stopped := s.rest()
@@ -86,7 +77,7 @@ func TestWithoutFaultsGetAndUpdateAreLinearizable(t *testing.T) {
 	}
 }
 
-// report says what happened, and that something did.
+// report says what happened.
 func (s *storm) report(history, old []event, rests ...rest) {
 	s.Helper()
 	gets, updates, failed := only(history, "get"), only(history, "updated"), only(history, "failed")
@@ -102,8 +93,5 @@ func (s *storm) report(history, old []event, rests ...rest) {
 		kills, pauses, len(s.restarts), s.evictions, s.cuts, s.faults)
 	for _, r := range rests {
 		s.Logf("at rest: %d of %d keys cached, %d wrong, %d in doubt", r.cached, keys, r.wrong, r.doubtful)
-	}
-	if len(gets) == 0 || len(updates) == 0 {
-		s.Error("nothing happened")
 	}
 }

@@ -102,6 +102,16 @@ func (s *storm) rage(long time.Duration) {
 		p.Resume()
 		p.pauses = append(p.pauses, span{from, now()})
 	}
+	wire.Wait()
+	s.awaitSome() // on a busy machine, nothing may have come through until now
+}
+
+// awaitSome awaits that a value was read, and one updated.
+func (s *storm) awaitSome() {
+	redistest.Await(s, "something is read and updated", func() bool {
+		history := s.history()
+		return len(only(history, "get")) > 0 && len(only(history, "updated")) > 0
+	})
 }
 
 // disturb disturbs Redis and the wire.
