@@ -44,6 +44,7 @@ type reader struct {
 	feed    *Feed
 	db      *sql.DB
 	fence   int64
+	start   place
 	from    place     // which is stored
 	noted   time.Time // the position was, in the Redis of the Guards
 	applier *engine.Applier[place]
@@ -51,7 +52,7 @@ type reader struct {
 }
 
 func newReader(f *Feed, db *sql.DB, fence int64, from place) *reader {
-	r := &reader{feed: f, db: db, fence: fence, from: from}
+	r := &reader{feed: f, db: db, fence: fence, start: from, from: from}
 	r.decoder = decoder{engine: f.engine, at: from, columns: func(ctx context.Context, database, table string) (schema, error) {
 		return schemaOf(ctx, db, database, table)
 	}}
@@ -144,11 +145,11 @@ func (r *reader) settle(ctx context.Context, ends []uint64) error {
 		switch {
 		case err != nil:
 			return err
-		case now.server != r.from.server:
+		case now.server != r.start.server:
 			return errors.New("cdc/mysql: " + another)
 		case now.number() >= last:
 			return nil
-		case waited > time.Second && now.number() < r.from.number():
+		case waited > time.Second && now.number() < r.start.number():
 			return errShorter
 		case waited > silence:
 			return errUnseen

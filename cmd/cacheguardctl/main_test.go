@@ -35,6 +35,9 @@ type ran struct {
 
 func command(ctx context.Context, url string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	if strings.Contains(url, "://") && !strings.Contains(url, "timeout") { // a machine may be busy, and a handshake take seconds
+		url += map[bool]string{true: "&", false: "?"}[strings.Contains(url, "?")] + "dial_timeout=1m"
+	}
 	cmd.Env = append(os.Environ(), asCommand+"=1", "REDIS_URL="+url)
 	return cmd
 }
