@@ -36,7 +36,7 @@ type state struct {
 type guardState struct {
 	Prefix    string             `json:"prefix"`
 	Instance  string             `json:"instance"`
-	Redis     string             `json:"redis"`             // where it is, for people: view=epochs proves which it is; empty: the Guard is disabled
+	Redis     string             `json:"redis"`             // where it is, for people: a look-up of what somebody has just written proves which it is; empty: the Guard is disabled
 	Troubles  map[string]float64 `json:"troubles"`          // what is wrong, and for how long; refused: how long ago
 	Order     []string           `json:"order"`             // their names, causes first
 	Happened  map[string]uint64  `json:"happened"`          // how often each event did, so far, as the log names it

@@ -29,7 +29,7 @@ const (
 func (c *check) pageFindings(e *env) (all []finding) {
 	var rates []rate
 	var guards []*pagedGuard
-	pages := lookAtAll(e.ctx, c.Page)
+	pages := e.look(c.Page)
 	for i := range pages {
 		for _, g := range pages[i].of(e.all.Prefix) {
 			guards, rates = append(guards, g), append(rates, g.rate())

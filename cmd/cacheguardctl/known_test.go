@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,8 +48,6 @@ func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 		{prefix, []string{"--tag", "category:shoes", "--tag", "categroy:shoes", "--page", page}, "invalidated tag  category:shoes  nothing had it\ninvalidated tag  categroy:shoes  nothing had it\n" +
 			`note: no load of these instances has had the tag "categroy:shoes", or one like it` + "\n"},
 		{"old", []string{"x", "--tag", "x", "--page", old}, "invalidated      x  nothing was there\ninvalidated tag  x  nothing had it\n"},
-		{prefix + "s", []string{"--all", "--yes", "--page", page}, "invalidated all of  " + prefix + "s\n" +
-			`note: no page shows a Guard with the Prefix "` + prefix + `s": is --prefix right?` + "\n"},
 	} {
 		if test.want == "invalidated  a\n" {
 			keep(t, guard, "a")
@@ -57,7 +56,10 @@ func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 		r.want(t, done)
 		expect.Equal(t, strings.Join(test.args, " "), r.out, test.want)
 	}
-	ctl(t, at(shared), "--prefix", prefix+"s", "bypass", "0", "--page", page).want(t, done, "no page shows a Guard")
+	for _, order := range [][]string{{"bypass", "0"}, {"invalidate", "--all", "--yes"}} {
+		r := ctl(t, at(shared), slices.Concat([]string{"--prefix", prefix + "s"}, order, []string{"--page", page})...)
+		r.want(t, misused, "nothing was done", `no page shows a Guard with the Prefix "`+prefix+`s": is --prefix right? They have "other", "`+prefix+`"`)
+	}
 	ctl(t, at(shared), "--prefix", prefix, "invalidate", "a", "--page", "http://127.0.0.1:1").want(t, done, "not all instances were asked", "refused")
 }
 

@@ -53,9 +53,9 @@
 // With pages, inspect, invalidate, bypass and stats say what no instance knows, which may be mistyped: the prefix, a Cache, a key or a tag. What comes before the
 // colon or the number of a key or tag is compared. The exit code stays 0: it was done. Without pages, standard error says if no process has subscribed to the channels of the prefix.
 //
-// They also prove whether the instances use the Redis of REDIS_URL, and its database: the random text of an epoch is in no other. If none of them does, invalidate and bypass do
-// nothing and exit with 2, as locks revoke does if one of them holds the lock and that Redis does not know it; check fails, and other commands say so. Where that is
-// not known, as nothing was loaded yet, they do as without pages.
+// They also prove whether the instances use the Redis of REDIS_URL, and its database, and no copy of it: a random key, or for locks a lock, is there for a moment, and they are asked
+// whether they see it. If none of them does, invalidate, bypass and locks revoke do nothing and exit with 2, as the first two do if no page shows the prefix; check fails, and other
+// commands say so. Where that is not known, as the user may not SET or Redis is full, those that write, and check, say so, and do as without pages.
 //
 // The URLs of --page may have a user and a password, for basic authentication. Give them in CACHEGUARD_PAGES, with commas between them, and not
 // as arguments, which other users can see.
@@ -79,6 +79,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -129,6 +130,9 @@ type env struct {
 	rdb redis.UniversalClient
 	all *commands
 	out *printer
+
+	looking sync.Once
+	looks   []looked // see look
 
 	terminal io.Reader // where somebody may answer; nil: nobody can
 	asks     io.Writer

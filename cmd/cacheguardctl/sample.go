@@ -290,6 +290,12 @@ func lookAtAll(ctx context.Context, pages []string) []looked {
 	return all
 }
 
+// look is lookAtAll, once for a command: an instance that is stopped costs its time once.
+func (e *env) look(pages []string) []looked {
+	e.looking.Do(func() { e.looks = lookAtAll(e.ctx, pages) })
+	return e.looks
+}
+
 // lookAt asks a page of package admin for its data.
 func lookAt(ctx context.Context, page string) (p paged, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)

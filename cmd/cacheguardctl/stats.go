@@ -58,7 +58,7 @@ func (g *pagedGuard) hitRatio() float64 {
 
 // instances asks the pages.
 func (c *stats) instances(e *env) (all []instanceStats, err error) {
-	pages := lookAtAll(e.ctx, c.Page)
+	pages := e.look(c.Page)
 	for i := range pages {
 		err = errors.Join(err, pages[i].err)
 		for _, g := range pages[i].of(e.all.Prefix) {
