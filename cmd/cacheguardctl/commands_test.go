@@ -414,15 +414,15 @@ func TestFieldsOfJSONStay(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
 	for _, test := range []struct{ args, want []string }{
-		{[]string{"check"}, []string{"findings", "findings.check", "findings.detail", "findings.node", "findings.result", "lock_prefix", "ok", "prefix"}},
-		{[]string{"invalidate", "a"}, []string{"all", "caches", "keys", "missing", "prefix", "tags"}},
+		{[]string{"check"}, []string{"findings", "findings.check", "findings.detail", "findings.node", "findings.result", "lock_prefix", "notes", "ok", "prefix"}},
+		{[]string{"invalidate", "a"}, []string{"all", "caches", "keys", "missing", "notes", "prefix", "tags"}},
 		{[]string{"locks", "show", "a"}, []string{
 			"locks", "locks.fence", "locks.holders", "locks.instance", "locks.kind", "locks.left_ms", "locks.name", "locks.token", "locks.waiting",
 			"locks.waiting_readers", "notes", "prefix",
 		}},
 		{[]string{"stats"}, []string{
 			"listeners", "nodes", "nodes.connected_clients", "nodes.evicted_keys", "nodes.keyspace_hits", "nodes.keyspace_misses",
-			"nodes.maxmemory", "nodes.maxmemory_policy", "nodes.node", "nodes.ops_per_sec", "nodes.problem", "nodes.used_memory", "nodes.version", "prefix",
+			"nodes.maxmemory", "nodes.maxmemory_policy", "nodes.node", "nodes.ops_per_sec", "nodes.problem", "nodes.used_memory", "nodes.version", "notes", "prefix",
 		}},
 	} {
 		r := ctl(t, at(shared), append([]string{"--json", "--prefix", prefix, "--lock-prefix", prefix}, test.args...)...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -79,8 +80,9 @@ func (c *inspect) Run(e *env) error {
 		return err
 	}
 	shown := inspectedOf(e.all.Prefix, c.Key, i)
+	shown.Notes = e.notes
 	if isNothing(i) {
-		shown.Notes = c.unknown(e, []string{c.Key}, nil, nil)
+		shown.Notes = slices.Concat(shown.Notes, c.unknown(e, []string{c.Key}, nil, nil))
 	}
 	left, err := e.rdb.PTTL(e.ctx, (&off.Switch{Config: off.Config{Prefix: e.all.Prefix}}).FleetKey()).Result()
 	if err != nil {

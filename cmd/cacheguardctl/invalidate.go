@@ -95,7 +95,7 @@ func (c *invalidate) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	notes := c.unknown(e, c.Keys, c.Cache, c.Tag)
+	notes := slices.Concat(e.notes, c.unknown(e, c.Keys, c.Cache, c.Tag))
 	if unseen = errors.Join(unseen, unasked); unseen != nil {
 		notes = append(notes, "whether anything was there is not known: "+unseen.Error())
 	}
@@ -155,5 +155,5 @@ func (c *bypass) Run(e *env) error {
 	if err := guard.BypassFleet(e.ctx, c.For); err != nil {
 		return err
 	}
-	return e.out.print(bypassed{Prefix: e.all.Prefix, Seconds: c.For.Seconds(), Notes: c.unknown(e, nil, nil, nil)})
+	return e.out.print(bypassed{Prefix: e.all.Prefix, Seconds: c.For.Seconds(), Notes: slices.Concat(e.notes, c.unknown(e, nil, nil, nil))})
 }

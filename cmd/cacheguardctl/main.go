@@ -40,7 +40,7 @@
 //
 // # Output
 //
-// Text or, with --json, one object; watch prints one per line. Names of fields stay; new ones may be added. Control characters from
+// Text or, with --json, one object, which has the notes that standard error has; watch prints one per line. Names of fields stay; new ones may be added. Control characters from
 // Redis are escaped.
 //
 // # Questions
@@ -131,6 +131,7 @@ type env struct {
 	all *commands
 	out *printer
 
+	notes   []string // of strange, for JSON; as text they are on standard error
 	looking sync.Once
 	looks   []looked // see look
 
@@ -185,6 +186,9 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 	notes, refused := e.strange(command.Command())
 	if refused != nil {
 		return complain(stderr, refused, misused)
+	}
+	if all.JSON {
+		e.notes = notes
 	}
 	for _, note := range notes {
 		_ = complain(stderr, errors.New("note: "+note), done) // it is done all the same

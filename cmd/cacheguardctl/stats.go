@@ -161,7 +161,7 @@ func mib(n int64) string {
 
 // Run is called by kong.
 func (c *stats) Run(e *env) error {
-	r := shownStats{Prefix: e.all.Prefix, Nodes: []nodeStats{}}
+	r := shownStats{Prefix: e.all.Prefix, Nodes: []nodeStats{}, Notes: e.notes}
 	var mu sync.Mutex
 	look := func(ctx context.Context, rdb *redis.Client) error {
 		n, refused := statsOf(ctx, rdb)
