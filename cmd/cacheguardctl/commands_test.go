@@ -410,6 +410,26 @@ func TestCheckSeesHowReplicasEvict(t *testing.T) {
 	ctl(t, at(primary), "check").want(t, done, "maxmemory-policy  "+replica.Addr()+"  replica: allkeys-lru, maxmemory 100.00M: locks may be evicted")
 }
 
+func TestAnInvalidationOfWhichLocalTiersWereNotToldIsNotAllDone(t *testing.T) {
+	t.Parallel()
+	s, c := redistest.Start(t), redistest.StartCluster(t, 0)
+	for _, server := range []*redistest.Server{s, c.Node(0), c.Node(1), c.Node(2)} {
+		for name, rules := range map[string][]any{"mute": {"&*", "-publish"}, "deaf": {"resetchannels", "&shop:inbox:*"}} {
+			rules = append([]any{"acl", "setuser", name, "on", ">secret", "~*", "+@all"}, rules...)
+			expect.ErrorIs(t, server.Client(t).Do(t.Context(), rules...).Err())
+		}
+	}
+	for _, at := range []string{s.Addr(), c.Addrs()[0]} {
+		for _, user := range []string{"mute", "deaf"} {
+			for _, args := range [][]string{{"a", "b"}, {"--tag", "all"}, {"--cache", "product"}, {"--all", "--yes"}} {
+				r := ctl(t, "redis://"+user+":secret@"+at, append([]string{"--prefix", "shop", "invalidate"}, args...)...)
+				r.want(t, failed, "invalidated", "local tiers were not told, and may serve old values until Local.TTL", "+publish and &shop:invalidated", "NOPERM")
+			}
+			ctl(t, "redis://"+user+":secret@"+at, "--prefix", "shop", "bypass", "0").want(t, done) // instances look for it, and are not told
+		}
+	}
+}
+
 func TestFieldsOfJSONStay(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
