@@ -164,7 +164,7 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 		return complain(stderr, misplaced(parser, err), misused)
 	}
 	if strings.HasPrefix(command.Command(), "cdc ") { // which need no Redis
-		return finish(command, &env{ctx: ctx, all: &all, out: &printer{to: stdout, json: all.JSON}}, stderr)
+		return finish(command, &env{ctx: ctx, all: &all, out: &printer{to: stdout, json: all.JSON}, asks: stderr}, stderr)
 	}
 	rdb, reached, err := reachable(ctx, url, all.Cluster)
 	if err != nil {
