@@ -16,7 +16,7 @@ const (
 	recently = 30 * time.Second
 
 	// mistaken is how long ago a name was invalidated that no load has, while that is shown as what is wrong now. Stats counts it for longer.
-	mistaken = time.Hour
+	mistaken = 10 * time.Minute
 
 	// standing is how long an intent may stand before that is shown as what is wrong: most transactions take less.
 	standing = 5 * time.Second

@@ -40,7 +40,7 @@ type inspected struct {
 
 	Bypassed float64 `json:"bypassed_for,omitempty"` // for how long all instances load without the cache; 0: they do not
 
-	Notes []string `json:"notes,omitempty"` // why nothing may be there
+	Notes []string `json:"notes,omitempty"` // why nothing may be there, and which pages did not answer
 
 	text string
 }
@@ -80,10 +80,11 @@ func (c *inspect) Run(e *env) error {
 		return err
 	}
 	shown := inspectedOf(e.all.Prefix, c.Key, i)
-	shown.Notes = e.notes
+	var missing []string
 	if isNothing(i) {
-		shown.Notes = slices.Concat(shown.Notes, c.unknown(e, []string{c.Key}, nil, nil))
+		missing = []string{c.Key}
 	}
+	shown.Notes = slices.Concat(e.notes, c.unknown(e, missing, nil, nil))
 	left, err := e.rdb.PTTL(e.ctx, (&off.Switch{Config: off.Config{Prefix: e.all.Prefix}}).FleetKey()).Result()
 	if err != nil {
 		shown.Notes = append(shown.Notes, "whether the cache is bypassed is not known: "+err.Error())

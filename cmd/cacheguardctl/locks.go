@@ -130,18 +130,20 @@ func (c *showLocks) Run(e *env) error {
 	return e.out.print(shown)
 }
 
-// add adds the lock of the name, of the kinds that Redis remembers; a mutex if it remembers none.
+// add adds the lock of the name, of the kinds that Redis remembers; of an unknown one if it remembers none.
 func (r *shownLocks) add(name string, m mutex.Info, rw rwlock.Info, sem semaphore.Info) {
 	isRW := rw.Fence != 0 || rw.Readers > 0 || rw.Token != "" || rw.WaitingWriters+rw.WaitingReaders > 0
 	isSem := len(sem.Holders)+sem.Waiters > 0
-	if m.Fence != 0 || m.Waiters > 0 || !isRW && !isSem {
-		if m.Fence == 0 && m.Waiters == 0 {
+	if isMutex := m.Fence != 0 || m.Waiters > 0; isMutex || !isRW && !isSem {
+		kind := "mutex"
+		if !isMutex {
+			kind = "unknown"
 			r.Notes = append(r.Notes, fmt.Sprintf(
 				"Redis knows no lock %q under the prefix %q: nobody has had it lately, it is a semaphore that is free, or the name or --lock-prefix is wrong", name, r.Prefix,
 			))
 		}
 		r.Locks = append(r.Locks, shownLock{
-			Name: name, Kind: "mutex", Instance: m.Instance, Token: m.Token, Holders: m.Holds, Fence: m.Fence, LeftMillis: m.Left.Milliseconds(), Waiting: m.Waiters,
+			Name: name, Kind: kind, Instance: m.Instance, Token: m.Token, Holders: m.Holds, Fence: m.Fence, LeftMillis: m.Left.Milliseconds(), Waiting: m.Waiters,
 		})
 	}
 	if isRW {
