@@ -30,6 +30,7 @@ func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 	keep(t, guard, "category:x") // a load reads the epoch of everything, and one of the tag "all"
 	page := pageOf(t, `{"guards":[{"prefix":"`+prefix+`","tags":["category","all"],"keys":[],"caches":[{"name":"","answers":{}},{"name":"product"}]},
 		{"prefix":"other","tags":["categroy"],"keys":["prodcut"],"caches":[{"name":"","answers":{"hit":1}},{"name":"prodcut"}]}]}`)
+	pages := pageOf(t, `{"guards":[{"prefix":"`+prefix+`","tags":["tag"],"keys":["page"],"caches":[]}]}`)
 	old := pageOf(t, `{"guards":[{"prefix":"old","caches":[{"name":"","answers":{"hit":1}}]}]}`)
 	for _, test := range []struct {
 		prefix string
@@ -47,6 +48,7 @@ func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 			`note: no page shows a Cache with the Name "prodcut"` + "\n"},
 		{prefix, []string{"--tag", "category:shoes", "--tag", "categroy:shoes", "--page", page}, "invalidated tag  category:shoes  nothing had it\ninvalidated tag  categroy:shoes  nothing had it\n" +
 			`note: no load of these instances has had the tag "categroy:shoes", or one like it` + "\n"},
+		{prefix, []string{"page:https://shop.example/", "--tag", "tag:produkt-7", "--page", pages}, "invalidated      page:https://shop.example/  nothing was there\ninvalidated tag  tag:produkt-7               nothing had it\n"},
 		{"old", []string{"x", "--tag", "x", "--page", old}, "invalidated      x  nothing was there\ninvalidated tag  x  nothing had it\n"},
 	} {
 		if test.want == "invalidated  a\n" {
