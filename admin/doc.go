@@ -27,7 +27,6 @@
 //
 //	GET  ?view=data                  all that the page shows, as JSON
 //	GET  ?view=key&guard=0&key=K     a look-up, by the number of the Guard
-//	GET  ?view=epochs&guard=0        random texts of the Guard's Redis, by key, which no other has: who finds one has found that Redis
 //	GET  ?view=lock&locker=0&name=N  the same for a lock
 //	POST ?do=catch-up&feed=F         answers when the feed F has caught up, for cacheguardctl; it does nothing to the cache
 //	POST ?do=ACTION                  with a JSON object, for the page alone: it needs the page's token

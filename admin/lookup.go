@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -50,26 +49,6 @@ func (g *guard) lookUp(ctx context.Context, key string) (any, error) {
 		found.Problem, found.State, found.Text = err.Error(), "unknown", i.Here.String()
 	}
 	return found, nil
-}
-
-// foundEpochs have, by their keys, random texts that no other Redis has: who finds one of them in a Redis has found that of this Guard.
-type foundEpochs struct {
-	Epochs map[string]string `json:"epochs"` // in hex; empty: Redis has none
-}
-
-// epochs asks Redis for them anew, as an invalidation of everything ends them.
-func (g *guard) epochs(ctx context.Context) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	all := foundEpochs{make(map[string]string)}
-	for _, key := range g.seen.Epochs {
-		text, err := g.seen.Redis(ctx, "getrange", key, 0, -1) // a GET of nothing is an error
-		if err != nil {
-			return nil, err
-		}
-		all.Epochs[key] = fmt.Sprintf("%x", text)
-	}
-	return all, nil
 }
 
 // found shows an Inspection, or one of its Versions.

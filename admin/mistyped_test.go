@@ -24,7 +24,7 @@ func (m mistakes) Unknown() map[string]observe.Mistyped {
 
 func TestAMistakeLeavesWhatIsWrongNow(t *testing.T) {
 	t.Parallel()
-	counts, ago := mistyped(mistakes{"categroy": 3 * time.Minute, "lits": mistaken + time.Second})
+	counts, ago := mistyped(mistakes{"categroy": 3 * time.Minute, "lits": 25 * time.Minute})
 	expect.Equal(t, "counted", fmt.Sprint(counts), "map[categroy:1]")
 	expect.Equal(t, "seconds ago, at least", len(ago) == 1 && ago["categroy"] >= 180, true)
 }

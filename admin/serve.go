@@ -68,12 +68,6 @@ func (h *Handler) view(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		return ask(w, h.busy, func() (any, error) { return g.lookUp(r.Context(), q.Get("key")) })
-	case "epochs":
-		g, err := at(h.guards, q.Get("guard"))
-		if err != nil {
-			return err
-		}
-		return ask(w, h.busy, func() (any, error) { return g.epochs(r.Context()) })
 	case "lock":
 		l, err := at(h.lockers, q.Get("locker"))
 		if err != nil {

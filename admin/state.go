@@ -16,7 +16,7 @@ const (
 	recently = 30 * time.Second
 
 	// mistaken is how long ago a name was invalidated that no load has, while that is shown as what is wrong now. Stats counts it for longer.
-	mistaken = time.Hour
+	mistaken = 10 * time.Minute
 
 	// standing is how long an intent may stand before that is shown as what is wrong: most transactions take less.
 	standing = 5 * time.Second
@@ -36,7 +36,7 @@ type state struct {
 type guardState struct {
 	Prefix    string             `json:"prefix"`
 	Instance  string             `json:"instance"`
-	Redis     string             `json:"redis"`             // where it is, for people: view=epochs proves which it is; empty: the Guard is disabled
+	Redis     string             `json:"redis"`             // where it is, for people: a look-up of what somebody has just written proves which it is; empty: the Guard is disabled
 	Troubles  map[string]float64 `json:"troubles"`          // what is wrong, and for how long; refused: how long ago
 	Order     []string           `json:"order"`             // their names, causes first
 	Happened  map[string]uint64  `json:"happened"`          // how often each event did, so far, as the log names it

@@ -205,9 +205,6 @@ func (g *Guard) observed() observe.Guard {
 			return cmd.Val(), err
 		}
 		seen.Server = goredis.Where(g.rdb)
-		for part := range g.epochs.Parts() {
-			seen.Epochs = append(seen.Epochs, g.epochs.Key(epoch.All, part))
-		}
 	}
 	return seen
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // Invalidate removes the page that the request asks for, with all its variants, on every instance. A request that begins after Invalidate
@@ -92,7 +93,8 @@ func (c *Cache) invalidateAfter(ctx context.Context, base url.URL, keys []string
 // Surrogate-Key the pages with these tags instead. A field Soft, as in Soft: 1, makes the invalidation of a page a soft one. It answers 204
 // when no instance serves them any more (a local tier does until a message has reached it), 400 to a tag that no response can have and to
 // tags with Soft, 403 to requests that allow refuses, 405 to other methods, and 502 when Redis does not answer: then instances may go on
-// serving them, until the Guard has sent the invalidation again.
+// serving them, until the Guard has sent the invalidation again. If Redis had no page of the URL, whose host may be wrong, its Cache-Status has
+// detail=nothing-there.
 //
 // Put it in front of the Cache, where clients' URLs arrive unchanged. Allow decides who may purge, by a token or an address; nil: nobody.
 func (c *Cache) PurgeHandler(allow func(r *http.Request) bool) http.Handler {
@@ -104,14 +106,38 @@ func (c *Cache) PurgeHandler(allow func(r *http.Request) bool) http.Handler {
 		case allow == nil || !allow(r):
 			w.WriteHeader(http.StatusForbidden)
 		default:
-			w.WriteHeader(c.purge(r))
+			none := c.hasNone(r) // before it is purged
+			status := c.purge(r)
+			if none && status == http.StatusNoContent {
+				w.Header().Set("Cache-Status", c.cfg.Name+"; detail=nothing-there")
+				writer.Hide(w.Header(), c.hidden)
+			}
+			w.WriteHeader(status)
 		}
 	})
 }
 
+// hasNone reports whether Redis has no page of a purge's URL, and nobody makes one; false: it has, the purge is about tags, or nobody knows.
+func (c *Cache) hasNone(r *http.Request) bool {
+	if namesTags(r) {
+		return false
+	}
+	for _, key := range c.names.AllKeys(r) {
+		i, err := c.guard.Inspect(r.Context(), key)
+		if err != nil || i.State != cacheguard.EntryMissing || i.Load != nil || len(i.Versions) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func namesTags(r *http.Request) bool {
+	return len(r.Header["Cache-Tag"])+len(r.Header["Surrogate-Key"]) > 0
+}
+
 // purge does so, and returns the status.
 func (c *Cache) purge(r *http.Request) int {
-	named, softly := len(r.Header["Cache-Tag"])+len(r.Header["Surrogate-Key"]) > 0, len(r.Header["Soft"]) > 0 || isSoft(r.Context())
+	named, softly := namesTags(r), len(r.Header["Soft"]) > 0 || isSoft(r.Context())
 	tags := rules.Tags(r.Header)
 	if named && (len(tags) == 0 || softly || checkTags(tags) != nil) {
 		return http.StatusBadRequest

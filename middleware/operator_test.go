@@ -295,6 +295,7 @@ func TestPurging(t *testing.T) {
 	p := newPage(says("page", fresh, "Cache-Tag: shoes"))
 	f := newFleet(t, 1, Config{}, p)
 	purging := f.caches[0].PurgeHandler(func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer t" })
+	said := ""
 	purge := func(h http.Handler, method, path string, header ...string) int {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, nil)
 		r.Host = host
@@ -304,6 +305,7 @@ func TestPurging(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
+		said = w.Header().Get("Cache-Status")
 		return w.Code
 	}
 	may := "Authorization: Bearer t"
@@ -323,6 +325,7 @@ func TestPurging(t *testing.T) {
 		f.warm("/a")
 		before := p.calls.Load()
 		expect.Equal(t, fmt.Sprint(i, ": status"), purge(purging, "PURGE", c.path, c.header...), c.status)
+		expect.Equal(t, fmt.Sprint(i, ": nothing was there"), said == "cacheguard; detail=nothing-there", c.path == "/other")
 		f.get("/a")
 		expect.Equal(t, fmt.Sprint(i, ": gone"), p.calls.Load() > before, c.gone)
 	}

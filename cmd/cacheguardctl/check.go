@@ -55,6 +55,7 @@ type checked struct {
 	LockPrefix string    `json:"lock_prefix"`
 	OK         bool      `json:"ok"`
 	Findings   []finding `json:"findings"`
+	Notes      []string  `json:"notes,omitempty"` // that nobody seems to use the prefix
 }
 
 func (r checked) rows() (rows [][]string) {
@@ -80,9 +81,9 @@ func (c *check) Run(e *env) error {
 	var f fleet
 	trying := func() { tried = c.tries(e, nodes, &trips) }
 	e.patiently("what a Guard and locks need", func() { e.leavingNothing(nodes, trying, func() bool { f = e.fleet(c.Page); return f.here > 0 }) })
-	e.patiently("pages of instances", asking.Wait)
+	asking.Wait()
 
-	r := checked{Prefix: e.all.Prefix, LockPrefix: e.all.LockPrefix, Findings: slices.Concat(f.findings(e), causesFirst(nodes, tried), tried, pages)}
+	r := checked{Prefix: e.all.Prefix, LockPrefix: e.all.LockPrefix, Notes: e.notes, Findings: slices.Concat(f.findings(e), causesFirst(nodes, tried), tried, pages)}
 	r.OK = !slices.ContainsFunc(r.Findings, func(f finding) bool { return f.Result == wrong })
 	if err := e.out.print(r); err != nil || r.OK {
 		return err

@@ -18,6 +18,7 @@ const (
 	muchLog    = 512 << 20 // half of the default of MaxRetained
 	longLock   = 30        // the same
 	much       = 10        // times what the others do
+	nearlyAll  = 0.95      // of the loads: the source is down
 	noise      = 50        // gets per second, which are not worth a word
 
 	lately = 300  // seconds ago, of what a page of an earlier version gives no age
@@ -29,7 +30,7 @@ const (
 func (c *check) pageFindings(e *env) (all []finding) {
 	var rates []rate
 	var guards []*pagedGuard
-	pages := lookAtAll(e.ctx, c.Page)
+	pages := e.look(c.Page)
 	for i := range pages {
 		for _, g := range pages[i].of(e.all.Prefix) {
 			guards, rates = append(guards, g), append(rates, g.rate())
@@ -171,8 +172,9 @@ func (g *pagedGuard) trouble(name string) finding {
 // findings says what went wrong with a cache's entries and loads.
 func (c *pagedCache) findings() (all []finding) {
 	if f := c.Failing; f != nil {
-		all = append(all, finding{Result: warning, Detail: fmt.Sprintf(
-			"%s%.0f%% of loads fail, for %s, last: %s", c.label(), 100*float64(f.Failed)/float64(max(f.Loads, 1)), seconds(f.For), f.Last,
+		share := float64(f.Failed) / float64(max(f.Loads, 1))
+		all = append(all, finding{Result: map[bool]string{true: wrong, false: warning}[share >= nearlyAll], Detail: fmt.Sprintf(
+			"%s%.0f%% of loads fail, for %s, last: %s", c.label(), 100*share, seconds(f.For), f.Last,
 		)})
 	}
 	for _, of := range []struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -140,6 +141,40 @@ func TestCheckKnowsEachTroubleThatThePageShows(t *testing.T) {
 		expect.ErrorIs(t, json.Unmarshal(fmt.Appendf(nil, `{"lately":{%q:1}}`, name[1]), &c))
 		expect.Equal(t, "findings of "+string(name[1]), len(c.findings()), 1)
 	}
+}
+
+func TestCheckFailsIfNearlyAllLoadsDo(t *testing.T) {
+	t.Parallel()
+	for failed, code := range map[int]int{20: failed, 19: failed, 18: done} {
+		page := pageOf(t, fmt.Sprintf(`{"guards":[{"prefix":"shop","instance":"shop-1","caches":[{"name":"product","failing":{"for":12,"loads":20,"failed":%d,"last":"refused"}}]}]}`, failed))
+		ctl(t, at(shared), "--prefix", "shop", "check", "--no-locks", "--page", page).want(t, code, "of loads fail, for 12s, last: refused")
+	}
+}
+
+func TestWhoIsWaitedForIsSaid(t *testing.T) {
+	t.Parallel()
+	said := make(chan struct{})
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-said:
+		case <-r.Context().Done():
+		}
+		_, _ = w.Write([]byte(`{}`)) // the command would report it
+	}))
+	t.Cleanup(page.Close)
+	cmd := command(t.Context(), at(shared), "--prefix", "shop", "stats", "--page", page.URL)
+	errors, err := cmd.StderrPipe()
+	expect.ErrorIs(t, err)
+	expect.ErrorIs(t, cmd.Start())
+	waits := 0
+	for lines := bufio.NewScanner(errors); lines.Scan(); {
+		if strings.Contains(lines.Text(), "waiting for the page at "+strings.TrimPrefix(page.URL, "http://")) {
+			waits++
+			close(said)
+		}
+	}
+	expect.Equal(t, "said", waits, 1)
+	expect.ErrorIs(t, cmd.Wait())
 }
 
 func TestCallsThatFailAreInTheHitRatio(t *testing.T) {

@@ -410,19 +410,39 @@ func TestCheckSeesHowReplicasEvict(t *testing.T) {
 	ctl(t, at(primary), "check").want(t, done, "maxmemory-policy  "+replica.Addr()+"  replica: allkeys-lru, maxmemory 100.00M: locks may be evicted")
 }
 
+func TestAnInvalidationOfWhichLocalTiersWereNotToldIsNotAllDone(t *testing.T) {
+	t.Parallel()
+	s, c := redistest.Start(t), redistest.StartCluster(t, 0)
+	for _, server := range []*redistest.Server{s, c.Node(0), c.Node(1), c.Node(2)} {
+		for name, rules := range map[string][]any{"mute": {"&*", "-publish"}, "deaf": {"resetchannels", "&shop:inbox:*"}} {
+			rules = append([]any{"acl", "setuser", name, "on", ">secret", "~*", "+@all"}, rules...)
+			expect.ErrorIs(t, server.Client(t).Do(t.Context(), rules...).Err())
+		}
+	}
+	for _, at := range []string{s.Addr(), c.Addrs()[0]} {
+		for _, user := range []string{"mute", "deaf"} {
+			for _, args := range [][]string{{"a", "b"}, {"--tag", "all"}, {"--cache", "product"}, {"--all", "--yes"}} {
+				r := ctl(t, "redis://"+user+":secret@"+at, append([]string{"--prefix", "shop", "invalidate"}, args...)...)
+				r.want(t, failed, "invalidated", "local tiers were not told, and may serve old values until Local.TTL", "+publish and &shop:invalidated", "NOPERM")
+			}
+			ctl(t, "redis://"+user+":secret@"+at, "--prefix", "shop", "bypass", "0").want(t, done) // instances look for it, and are not told
+		}
+	}
+}
+
 func TestFieldsOfJSONStay(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
 	for _, test := range []struct{ args, want []string }{
-		{[]string{"check"}, []string{"findings", "findings.check", "findings.detail", "findings.node", "findings.result", "lock_prefix", "ok", "prefix"}},
-		{[]string{"invalidate", "a"}, []string{"all", "caches", "keys", "missing", "prefix", "tags"}},
+		{[]string{"check"}, []string{"findings", "findings.check", "findings.detail", "findings.node", "findings.result", "lock_prefix", "notes", "ok", "prefix"}},
+		{[]string{"invalidate", "a"}, []string{"all", "caches", "keys", "missing", "notes", "prefix", "tags"}},
 		{[]string{"locks", "show", "a"}, []string{
 			"locks", "locks.fence", "locks.holders", "locks.instance", "locks.kind", "locks.left_ms", "locks.name", "locks.token", "locks.waiting",
 			"locks.waiting_readers", "notes", "prefix",
 		}},
 		{[]string{"stats"}, []string{
 			"listeners", "nodes", "nodes.connected_clients", "nodes.evicted_keys", "nodes.keyspace_hits", "nodes.keyspace_misses",
-			"nodes.maxmemory", "nodes.maxmemory_policy", "nodes.node", "nodes.ops_per_sec", "nodes.problem", "nodes.used_memory", "nodes.version", "prefix",
+			"nodes.maxmemory", "nodes.maxmemory_policy", "nodes.node", "nodes.ops_per_sec", "nodes.problem", "nodes.used_memory", "nodes.version", "notes", "prefix",
 		}},
 	} {
 		r := ctl(t, at(shared), append([]string{"--json", "--prefix", prefix, "--lock-prefix", prefix}, test.args...)...)

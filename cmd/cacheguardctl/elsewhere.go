@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,7 +13,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/redis/goredis"
+	"github.com/cacheguard/go/internal/redis/keys"
 )
 
 // errElsewhere is why nothing is written: it would look like success.
@@ -20,43 +23,79 @@ var errElsewhere = errors.New("nothing was done, as no instance would notice")
 
 const allTheSame = "without their pages (CACHEGUARD_PAGES, --page) it is done all the same"
 
-// comparisons are how often an instance's Redis is found to be another one before that is believed: between two questions, everything may be
-// invalidated.
-const comparisons = 3
+// marked is for how long what proves a Redis stays if it cannot be removed: longer than a page is waited for.
+const marked = 6 * pageTimeout
 
-// fleet says which instances of the Prefix use this Redis, and which another one. An instance for which neither is proved counts as neither.
+// fleet says which instances use this Redis, which another one, and of which that is not known, and why.
 type fleet struct {
-	here   int         // how many use this Redis
-	others []elsewhere // those that use another one
+	here    int         // how many use this Redis
+	others  []elsewhere // those that use another one
+	unknown error       // nil: it is known of all that were asked
 }
 
-// elsewhere is an instance that uses another Redis: another server, or another database of this one.
+// elsewhere is an instance that uses another Redis: another server, another database of this one, or that of which this one is a copy.
 type elsewhere struct{ instance, redis string }
 
-// fleet asks pages, and compares texts that are in no two Redises: the epochs of everything, one of which each load has had. A page of an
-// earlier version does not have them, and is left out.
-func (e *env) fleet(pages []string) (all fleet) {
-	seen := lookAtAll(e.ctx, pages)
-	var mu sync.Mutex
-	var comparing sync.WaitGroup
-	for i := range seen {
-		for n, g := range seen[i].Guards {
-			if g.Prefix != e.all.Prefix || g.Redis == "" {
-				continue
+// witness is a Guard or a Locker on a page, which says whether it sees a name in its Redis.
+type witness struct {
+	elsewhere
+
+	page  string
+	query url.Values
+	named string // which value of the query is the name
+}
+
+// fleet asks the Guards of the Prefix on the pages. A value that nobody can read has to do, as it is there for a moment only.
+func (e *env) fleet(pages []string) fleet {
+	var all []witness
+	for i, p := range e.look(pages) {
+		for n, g := range p.Guards {
+			if g.Prefix == e.all.Prefix && g.Redis != "" {
+				query := url.Values{"view": {"key"}, "guard": {strconv.Itoa(n)}}
+				all = append(all, witness{elsewhere{g.Instance, g.Redis}, pages[i], query, "key"})
 			}
-			comparing.Go(func() { // owner: fleet; stop: pageTimeout; joined below
-				here, proved := e.isOf(pages[i], n)
-				mu.Lock()
-				defer mu.Unlock()
-				if here {
-					all.here++
-				} else if proved {
-					all.others = append(all.others, elsewhere{g.Instance, g.Redis})
-				}
-			})
 		}
 	}
-	comparing.Wait()
+	return e.ask(all, func(name string) (remove func() error, err error) {
+		key := keys.Tagged(e.all.Prefix, name)
+		return func() error {
+			n, err := e.rdb.Del(context.WithoutCancel(e.ctx), key).Result()
+			if err == nil && n == 0 {
+				err = errors.New("Redis lost what was written to prove it") //nolint:staticcheck // it is a name
+			}
+			return err
+		}, e.rdb.Set(e.ctx, key, "cacheguardctl", marked).Err()
+	})
+}
+
+// ask writes something under a random name, and asks who sees that: the copy of a Redis has whatever else the Redis has. That nobody sees it proves
+// something only if it was there all the time.
+func (e *env) ask(of []witness, write func(name string) (remove func() error, err error)) (all fleet) {
+	if len(of) == 0 {
+		return all
+	}
+	name := rand.Text()
+	remove, err := write(name)
+	if err != nil {
+		return fleet{unknown: err}
+	}
+	seen, errs := make([]bool, len(of)), make([]error, len(of))
+	var asking sync.WaitGroup
+	for i := range of {
+		asking.Go(func() { seen[i], errs[i] = of[i].sees(e.ctx, name) }) // owner: ask; stop: pageTimeout; joined below
+	}
+	asking.Wait()
+	gone := remove()
+	for i, w := range of {
+		switch err := cmp.Or(errs[i], gone); {
+		case seen[i]:
+			all.here++
+		case err != nil:
+			all.unknown = errors.Join(all.unknown, fmt.Errorf("%s: %w", w.instance, err))
+		default:
+			all.others = append(all.others, w.elsewhere)
+		}
+	}
 	slices.SortFunc(all.others, func(a, b elsewhere) int {
 		return cmp.Or(cmp.Compare(a.instance, b.instance), cmp.Compare(a.redis, b.redis))
 	})
@@ -64,40 +103,42 @@ func (e *env) fleet(pages []string) (all fleet) {
 	return all
 }
 
-// isOf reports whether a page's Guard of that number uses this Redis. It is not proved where neither has anything, or one does not answer.
-func (e *env) isOf(page string, number int) (here, proved bool) {
-	ctx, cancel := context.WithTimeout(e.ctx, pageTimeout)
+// sees asks the page to look the name up.
+func (w *witness) sees(ctx context.Context, name string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	for range comparisons {
-		var said struct{ Epochs map[string]string }
-		query := url.Values{"view": {"epochs"}, "guard": {strconv.Itoa(number)}}
-		if askPage(ctx, http.MethodGet, page, query.Encode(), &said) != nil {
-			return false, false
-		}
-		proved = false
-		for key, theirs := range said.Epochs {
-			text, err := e.rdb.GetRange(ctx, key, 0, -1).Result()
-			ours := fmt.Sprintf("%x", text)
-			if err != nil || ours != "" && ours == theirs {
-				return err == nil, err == nil
-			}
-			proved = proved || ours != theirs
-		}
-		if !proved {
-			return false, false
-		}
+	var said struct {
+		State, Problem string // of a key
+		Holders        int    // of a lock
 	}
-	return false, true
+	w.query.Set(w.named, name)
+	err := askPage(ctx, http.MethodGet, w.page, w.query.Encode(), &said)
+	sees := err == nil && said.Problem == "" && (said.Holders > 0 || w.named == "key" && said.State != string(cacheguard.EntryMissing))
+	switch {
+	case err == nil && said.Problem != "":
+		err = errors.New(said.Problem)
+	case err == nil && !sees && strings.HasPrefix(w.redis, "a *"):
+		err = fmt.Errorf("its client, %s, may use several servers", w.redis)
+	}
+	return sees, err
 }
 
-// findings name the instances that use another Redis, for check.
+// findings name the instances that use another Redis, or may, for check.
 func (f fleet) findings(e *env) (all []finding) {
 	for _, o := range f.others {
 		all = append(all, finding{Check: "instance", Node: o.instance, Result: wrong, Detail: fmt.Sprintf(
 			"it uses another Redis, %s, than REDIS_URL names, %s, which is what is checked here", o.redis, e.where(),
 		)})
 	}
+	if f.unknown != nil {
+		all = append(all, finding{Check: "instance", Result: warning, Detail: f.unproved()})
+	}
 	return all
+}
+
+// unproved says that an instance may use another Redis, or one of which this is a copy.
+func (f fleet) unproved() string {
+	return "whether the instances use this Redis, and not one of which it is a copy, is not known: " + strings.ReplaceAll(f.unknown.Error(), "\n", "; ")
 }
 
 // note says which instances use another Redis; empty: none is known to.
@@ -110,6 +151,17 @@ func (f fleet) note(e *env) string {
 		return ""
 	}
 	return fmt.Sprintf("REDIS_URL names %s, and %s", e.where(), strings.Join(all, ", "))
+}
+
+// notes are what to say of a command that writes, and is not refused.
+func (f fleet) notes(e *env) (all []string) {
+	if f.unknown != nil {
+		all = append(all, f.unproved())
+	}
+	if note := f.note(e); note != "" {
+		all = append(all, note)
+	}
+	return all
 }
 
 // refusal is why a command that writes must not be run; nil: it may, as some instance could notice.

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/rand"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/mutex"
 )
 
 // realPage is the page of package admin of an instance with the Guards.
@@ -90,8 +92,64 @@ func TestCheckFindsAnotherRedisThoughNothingWasLoadedYet(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
 	page := realPage(t, newGuard(t, shared.Client(t), prefix))
-	ctl(t, at(shared)+"/1", "--prefix", prefix, "bypass", "0", "--page", page).want(t, done, "note: no process has subscribed")
+	ctl(t, at(shared)+"/1", "--prefix", prefix, "bypass", "0", "--page", page).want(t, misused, "nothing was done")
 	ctl(t, at(shared)+"/1", "--prefix", prefix, "check", "--page", page).want(t, failed, "it uses another Redis, "+shared.Addr()+", database 0")
+}
+
+func TestACopyOfTheRedisOfTheInstancesIsAnotherRedis(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	replica := redistest.StartReplica(t, s)
+	prefix := "test-" + rand.Text()
+	guard := newGuard(t, s.Client(t), prefix)
+	locks, err := mutex.New(s.Client(t), mutex.Config{RedisTimeout: redistest.Patience, Prefix: prefix, Instance: "shop-1"})
+	expect.ErrorIs(t, err)
+	t.Cleanup(func() { _ = locks.Close() }) // always nil
+	keep(t, guard, "a")
+	_, err = locks.Lock(t.Context(), "job")
+	expect.ErrorIs(t, err)
+	copies := replica.Client(t)
+	redistest.Await(t, "the copy has all", func() bool { return copies.Exists(t.Context(), prefix+":{a}").Val() > 0 })
+	page := httptest.NewServer(admin.NewHandler(admin.Config{Guards: []*cacheguard.Guard{guard}, Lockers: []admin.Locker{locks}}))
+	t.Cleanup(page.Close)
+	orders := append([][]string{{"locks", "revoke", "job", "--yes"}}, orders...)
+	run := func(url string, order []string) ran {
+		return ctl(t, url, slices.Concat([]string{"--prefix", prefix, "--lock-prefix", prefix}, order, []string{"--page", page.URL})...)
+	}
+	for _, order := range orders {
+		run(at(replica), order).want(t, failed, "READONLY")
+	}
+	expect.ErrorIs(t, copies.SlaveOf(t.Context(), "no", "one").Err())
+	for _, order := range orders {
+		run(at(replica), order).want(t, misused, "nothing was done", "REDIS_URL names "+replica.Addr())
+		run(at(s), order).want(t, done)
+	}
+}
+
+func TestAnOrderWithoutAProofIsDoneAndSaysSo(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	prefix := "test-" + rand.Text()
+	guard := newGuard(t, s.Client(t), prefix)
+	keep(t, guard, "a")
+	page := realPage(t, guard)
+	const says = "whether the instances use this Redis, and not one of which it is a copy, is not known: "
+	expect.ErrorIs(t, s.Client(t).Do(t.Context(), "acl", "setuser", "poor", "on", ">secret", "~*", "&*", "+@all", "-set").Err())
+	poor := "redis://poor:secret@" + s.Addr()
+	ctl(t, poor, "--prefix", prefix, "invalidate", "--page", page, "a").want(t, done, "note: "+says+"NOPERM")
+	ctl(t, poor, "--prefix", prefix, "check", "--page", page).want(t, failed, says+"NOPERM")
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": s.Addr(), "two": redistest.Start(t).Addr()}})
+	t.Cleanup(func() { _ = ring.Close() }) // always nil
+	page = realPage(t, newGuard(t, ring, prefix))
+	for range 8 { // what proves it is on a shard of its own each time
+		ctl(t, at(s), "--prefix", prefix, "invalidate", "--page", page, "b").want(t, done)
+	}
+}
+
+func TestAPrefixThatNoPageHasIsRefused(t *testing.T) {
+	t.Parallel()
+	page := realPage(t, newGuard(t, shared.Client(t), "test-"+rand.Text()))
+	ctl(t, at(shared), "--prefix", "test-mistyped", "invalidate", "a", "--page", page+",http://127.0.0.1:1").want(t, misused, "nothing was done", `no page shows a Guard with the Prefix "test-mistyped"`)
 }
 
 func TestAnOrderThatSomeInstancesNoticeIsDoneAndTheOthersAreNamed(t *testing.T) {

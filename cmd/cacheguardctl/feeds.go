@@ -34,7 +34,7 @@ func (a *asked) each(e *env, look func(p *paged)) error {
 		return errNoPage
 	}
 	var errs []error
-	pages := lookAtAll(e.ctx, a.Page)
+	pages := e.look(a.Page)
 	for i := range pages {
 		if pages[i].err == nil {
 			look(&pages[i].paged)

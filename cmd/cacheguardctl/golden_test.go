@@ -36,7 +36,7 @@ var outputs = map[string]result{
 		{"file", "rwlock", "", "", 2, 0, 1000, 1, 4, nil},
 		{"reports", "semaphore", "", "", 2, 0, 1000, 7, 0, []shownPermit{{"shop-1", "DEF@shop-1", 1000}, {"", "GHI", 9500}}},
 	}},
-	"revoke": revoked{"import", "mutex", 1},
+	"revoke": revoked{"import", "mutex", 1, nil},
 	"stats": shownStats{Prefix: "shop", Listeners: 3, Nodes: []nodeStats{
 		{"a:6379", "7.0.15", 1 << 20, 1 << 30, "noeviction", 1, 2, 3, 4, 5, ""},
 		{"b:6379", "7.2.4", 3 << 20, 0, "allkeys-lru", 0, 0, 0, 1, 0, "NOPERM no pubsub"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -39,7 +40,7 @@ type inspected struct {
 
 	Bypassed float64 `json:"bypassed_for,omitempty"` // for how long all instances load without the cache; 0: they do not
 
-	Notes []string `json:"notes,omitempty"` // why nothing may be there
+	Notes []string `json:"notes,omitempty"` // why nothing may be there, and which pages did not answer
 
 	text string
 }
@@ -79,9 +80,11 @@ func (c *inspect) Run(e *env) error {
 		return err
 	}
 	shown := inspectedOf(e.all.Prefix, c.Key, i)
+	var missing []string
 	if isNothing(i) {
-		shown.Notes = c.unknown(e, []string{c.Key}, nil, nil)
+		missing = []string{c.Key}
 	}
+	shown.Notes = slices.Concat(e.notes, c.unknown(e, missing, nil, nil))
 	left, err := e.rdb.PTTL(e.ctx, (&off.Switch{Config: off.Config{Prefix: e.all.Prefix}}).FleetKey()).Result()
 	if err != nil {
 		shown.Notes = append(shown.Notes, "whether the cache is bypassed is not known: "+err.Error())

@@ -78,6 +78,8 @@ func (c *invalidate) Run(e *env) error {
 		return err
 	}
 	defer guard.Close()
+	told := untold{channel: channel(e)}
+	e.rdb.AddHook(after(told.note))
 	none, unseen := missing(e, guard, c.Keys)
 	unused, unasked := unusedTags(e, c.Tag)
 	if len(c.Keys) > 0 {
@@ -95,15 +97,15 @@ func (c *invalidate) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	notes := c.unknown(e, c.Keys, c.Cache, c.Tag)
+	notes := slices.Concat(e.notes, c.unknown(e, c.Keys, c.Cache, c.Tag))
 	if unseen = errors.Join(unseen, unasked); unseen != nil {
 		notes = append(notes, "whether anything was there is not known: "+unseen.Error())
 	}
-	return e.out.print(invalidated{
+	return errors.Join(e.out.print(invalidated{
 		Missing: none, Unused: unused, Notes: notes,
 		Prefix: e.all.Prefix, Keys: append([]string{}, c.Keys...), Tags: append([]string{}, c.Tag...),
 		Caches: append([]string{}, c.Cache...), All: c.All,
-	})
+	}), told.err())
 }
 
 // invalidateCache removes what there is of a kind. A kind is a name: what its keys and values are does not matter for that.
@@ -155,5 +157,5 @@ func (c *bypass) Run(e *env) error {
 	if err := guard.BypassFleet(e.ctx, c.For); err != nil {
 		return err
 	}
-	return e.out.print(bypassed{Prefix: e.all.Prefix, Seconds: c.For.Seconds(), Notes: c.unknown(e, nil, nil, nil)})
+	return e.out.print(bypassed{Prefix: e.all.Prefix, Seconds: c.For.Seconds(), Notes: slices.Concat(e.notes, c.unknown(e, nil, nil, nil))})
 }

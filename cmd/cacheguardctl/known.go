@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -44,7 +45,26 @@ func (a *asked) unknown(e *env, keys, caches, tags []string) (notes []string) {
 }
 
 func noGuard(e *env) string {
-	return fmt.Sprintf("no page shows a Guard with the Prefix %q: is --prefix right?", e.all.Prefix)
+	var have []string
+	for _, p := range e.looks {
+		for _, g := range p.Guards {
+			have = append(have, strconv.Quote(g.Prefix))
+		}
+	}
+	slices.Sort(have)
+	there := strings.Join(slices.Compact(have), ", ")
+	return fmt.Sprintf("no page shows a Guard with the Prefix %q: is --prefix right? They have %s", e.all.Prefix, cmp.Or(there, "none"))
+}
+
+// noneHas reports whether pages answer, and none of these has the Prefix.
+func (e *env) noneHas(pages []string) (none bool) {
+	for _, p := range e.look(pages) {
+		if len(p.of(e.all.Prefix)) > 0 {
+			return false
+		}
+		none = none || p.err == nil
+	}
+	return none
 }
 
 // noted are the lines of what is to be said of a result.

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,7 @@ func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 	keep(t, guard, "category:x") // a load reads the epoch of everything, and one of the tag "all"
 	page := pageOf(t, `{"guards":[{"prefix":"`+prefix+`","tags":["category","all"],"keys":[],"caches":[{"name":"","answers":{}},{"name":"product"}]},
 		{"prefix":"other","tags":["categroy"],"keys":["prodcut"],"caches":[{"name":"","answers":{"hit":1}},{"name":"prodcut"}]}]}`)
+	pages := pageOf(t, `{"guards":[{"prefix":"`+prefix+`","tags":["tag"],"keys":["page"],"caches":[]}]}`)
 	old := pageOf(t, `{"guards":[{"prefix":"old","caches":[{"name":"","answers":{"hit":1}}]}]}`)
 	for _, test := range []struct {
 		prefix string
@@ -46,9 +48,8 @@ func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 			`note: no page shows a Cache with the Name "prodcut"` + "\n"},
 		{prefix, []string{"--tag", "category:shoes", "--tag", "categroy:shoes", "--page", page}, "invalidated tag  category:shoes  nothing had it\ninvalidated tag  categroy:shoes  nothing had it\n" +
 			`note: no load of these instances has had the tag "categroy:shoes", or one like it` + "\n"},
+		{prefix, []string{"page:https://shop.example/", "--tag", "tag:produkt-7", "--page", pages}, "invalidated      page:https://shop.example/  nothing was there\ninvalidated tag  tag:produkt-7               nothing had it\n"},
 		{"old", []string{"x", "--tag", "x", "--page", old}, "invalidated      x  nothing was there\ninvalidated tag  x  nothing had it\n"},
-		{prefix + "s", []string{"--all", "--yes", "--page", page}, "invalidated all of  " + prefix + "s\n" +
-			`note: no page shows a Guard with the Prefix "` + prefix + `s": is --prefix right?` + "\n"},
 	} {
 		if test.want == "invalidated  a\n" {
 			keep(t, guard, "a")
@@ -57,7 +58,10 @@ func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 		r.want(t, done)
 		expect.Equal(t, strings.Join(test.args, " "), r.out, test.want)
 	}
-	ctl(t, at(shared), "--prefix", prefix+"s", "bypass", "0", "--page", page).want(t, done, "no page shows a Guard")
+	for _, order := range [][]string{{"bypass", "0"}, {"invalidate", "--all", "--yes"}} {
+		r := ctl(t, at(shared), slices.Concat([]string{"--prefix", prefix + "s"}, order, []string{"--page", page})...)
+		r.want(t, misused, "nothing was done", `no page shows a Guard with the Prefix "`+prefix+`s": is --prefix right? They have "other", "`+prefix+`"`)
+	}
 	ctl(t, at(shared), "--prefix", prefix, "invalidate", "a", "--page", "http://127.0.0.1:1").want(t, done, "not all instances were asked", "refused")
 }
 

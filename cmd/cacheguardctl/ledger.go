@@ -1,39 +1,46 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// ledger is a hook that notes the keys of all scripts and of SET. Every script of the library names every key that it may touch.
-type ledger struct {
-	mu   sync.Mutex
-	keys map[string]bool
-}
+// after is a hook that is called after each command.
+type after func(cmd redis.Cmder)
 
 // DialHook is one of redis.Hook's.
-func (*ledger) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (after) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook is one of redis.Hook's.
-func (l *ledger) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (f after) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		l.note(cmd)
+		defer f(cmd)
 		return next(ctx, cmd)
 	}
 }
 
 // ProcessPipelineHook is one of redis.Hook's.
-func (l *ledger) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (f after) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		for _, cmd := range cmds {
-			l.note(cmd)
-		}
+		defer func() {
+			for _, cmd := range cmds {
+				f(cmd)
+			}
+		}()
 		return next(ctx, cmds)
 	}
+}
+
+// ledger has the keys of all scripts and of SET. Every script of the library names every key that it may touch.
+type ledger struct {
+	mu   sync.Mutex
+	keys map[string]bool
 }
 
 func (l *ledger) note(cmd redis.Cmder) {
@@ -77,4 +84,33 @@ func (l *ledger) remove(ctx context.Context, rdb redis.Cmdable) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// untold is the first refusal of a message to the channel of the prefix, which a Guard does not return.
+type untold struct {
+	channel string
+
+	mu  sync.Mutex
+	why error
+}
+
+func (u *untold) note(cmd redis.Cmder) {
+	args := cmd.Args()
+	if cmd.Name() != "publish" || len(args) < 2 || args[1] != u.channel || isUnreachable(cmd.Err()) {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.why = cmp.Or(u.why, cmd.Err())
+}
+
+// err says what it means that messages were refused; nil: none was.
+func (u *untold) err() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.why == nil {
+		return nil
+	}
+	const form = "not all was done: Redis has it invalidated, but local tiers were not told, and may serve old values until Local.TTL: give the user +publish and &%s, and run it again: %w"
+	return fmt.Errorf(form, u.channel, u.why)
 }

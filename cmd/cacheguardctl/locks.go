@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -120,27 +121,29 @@ func (c *showLocks) Run(e *env) error {
 			return err
 		}
 		shown.add(name, m, rw, sem)
-		for _, kind := range []string{"mutex", "rwlock", "semaphore"} {
-			if note := e.heldElsewhere(c.Page, l, kind, name); note != "" {
-				shown.Notes = append(shown.Notes, note)
-			}
+	}
+	for _, kind := range []string{"mutex", "rwlock", "semaphore"} {
+		if note := e.lockFleet(c.Page, l, kind).note(e); note != "" && !slices.Contains(shown.Notes, note) {
+			shown.Notes = append(shown.Notes, note)
 		}
 	}
 	return e.out.print(shown)
 }
 
-// add adds the lock of the name, of the kinds that Redis remembers; a mutex if it remembers none.
+// add adds the lock of the name, of the kinds that Redis remembers; of an unknown one if it remembers none.
 func (r *shownLocks) add(name string, m mutex.Info, rw rwlock.Info, sem semaphore.Info) {
 	isRW := rw.Fence != 0 || rw.Readers > 0 || rw.Token != "" || rw.WaitingWriters+rw.WaitingReaders > 0
 	isSem := len(sem.Holders)+sem.Waiters > 0
-	if m.Fence != 0 || m.Waiters > 0 || !isRW && !isSem {
-		if m.Fence == 0 && m.Waiters == 0 {
+	if isMutex := m.Fence != 0 || m.Waiters > 0; isMutex || !isRW && !isSem {
+		kind := "mutex"
+		if !isMutex {
+			kind = "unknown"
 			r.Notes = append(r.Notes, fmt.Sprintf(
 				"Redis knows no lock %q under the prefix %q: nobody has had it lately, it is a semaphore that is free, or the name or --lock-prefix is wrong", name, r.Prefix,
 			))
 		}
 		r.Locks = append(r.Locks, shownLock{
-			Name: name, Kind: "mutex", Instance: m.Instance, Token: m.Token, Holders: m.Holds, Fence: m.Fence, LeftMillis: m.Left.Milliseconds(), Waiting: m.Waiters,
+			Name: name, Kind: kind, Instance: m.Instance, Token: m.Token, Holders: m.Holds, Fence: m.Fence, LeftMillis: m.Left.Milliseconds(), Waiting: m.Waiters,
 		})
 	}
 	if isRW {
@@ -174,10 +177,12 @@ type revoked struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
 	Holders int    `json:"holders"`
+
+	Notes []string `json:"notes,omitempty"` // which instances use another Redis, or may
 }
 
 func (r revoked) rows() [][]string {
-	return [][]string{{"revoked", r.Kind, r.Name, strconv.Itoa(r.Holders) + " holders"}}
+	return append([][]string{{"revoked", r.Kind, r.Name, strconv.Itoa(r.Holders) + " holders"}}, noted(r.Notes)...)
 }
 
 // Run is called by kong.
@@ -187,14 +192,15 @@ func (c *revokeLock) Run(e *env) error {
 		return err
 	}
 	defer l.close()
-	if note := e.heldElsewhere(c.Page, l, c.Kind, c.Name); note != "" {
-		return fmt.Errorf("%w: %s; %s", errElsewhere, note, allTheSame)
+	f := e.lockFleet(c.Page, l, c.Kind)
+	if err := f.refusal(e); err != nil {
+		return err
 	}
 	const question = "Take the %s %q of %q away from its holders? What they still do, only a fence stops."
 	if err := c.confirm(e, question, c.Kind, c.Name, e.all.LockPrefix); err != nil {
 		return err
 	}
-	r := revoked{Name: c.Name, Kind: c.Kind}
+	r := revoked{Name: c.Name, Kind: c.Kind, Notes: f.notes(e)}
 	switch c.Kind {
 	case "rwlock":
 		r.Holders, err = l.rwlock.Revoke(e.ctx, c.Name)

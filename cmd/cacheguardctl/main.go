@@ -40,7 +40,7 @@
 //
 // # Output
 //
-// Text or, with --json, one object; watch prints one per line. Names of fields stay; new ones may be added. Control characters from
+// Text or, with --json, one object, which has the notes that standard error has; watch prints one per line. Names of fields stay; new ones may be added. Control characters from
 // Redis are escaped.
 //
 // # Questions
@@ -53,9 +53,9 @@
 // With pages, inspect, invalidate, bypass and stats say what no instance knows, which may be mistyped: the prefix, a Cache, a key or a tag. What comes before the
 // colon or the number of a key or tag is compared. The exit code stays 0: it was done. Without pages, standard error says if no process has subscribed to the channels of the prefix.
 //
-// They also prove whether the instances use the Redis of REDIS_URL, and its database: the random text of an epoch is in no other. If none of them does, invalidate and bypass do
-// nothing and exit with 2, as locks revoke does if one of them holds the lock and that Redis does not know it; check fails, and other commands say so. Where that is
-// not known, as nothing was loaded yet, they do as without pages.
+// They also prove whether the instances use the Redis of REDIS_URL, and its database, and no copy of it: a random key, or for locks a lock, is there for a moment, and they are asked
+// whether they see it. If none of them does, invalidate, bypass and locks revoke do nothing and exit with 2, as the first two do if no page shows the prefix; check fails, and other
+// commands say so. Where that is not known, as the user may not SET or Redis is full, those that write, and check, say so, and do as without pages.
 //
 // The URLs of --page may have a user and a password, for basic authentication. Give them in CACHEGUARD_PAGES, with commas between them, and not
 // as arguments, which other users can see.
@@ -79,6 +79,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -130,6 +131,10 @@ type env struct {
 	all *commands
 	out *printer
 
+	notes   []string // of strange, for JSON; as text they are on standard error
+	looking sync.Once
+	looks   []looked // see look
+
 	terminal io.Reader // where somebody may answer; nil: nobody can
 	asks     io.Writer
 }
@@ -159,7 +164,7 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 		return complain(stderr, misplaced(parser, err), misused)
 	}
 	if strings.HasPrefix(command.Command(), "cdc ") { // which need no Redis
-		return finish(command, &env{ctx: ctx, all: &all, out: &printer{to: stdout, json: all.JSON}}, stderr)
+		return finish(command, &env{ctx: ctx, all: &all, out: &printer{to: stdout, json: all.JSON}, asks: stderr}, stderr)
 	}
 	rdb, reached, err := reachable(ctx, url, all.Cluster)
 	if err != nil {
@@ -181,6 +186,9 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 	notes, refused := e.strange(command.Command())
 	if refused != nil {
 		return complain(stderr, refused, misused)
+	}
+	if all.JSON {
+		e.notes = notes
 	}
 	for _, note := range notes {
 		_ = complain(stderr, errors.New("note: "+note), done) // it is done all the same

@@ -253,7 +253,7 @@ func (c *watch) printSamples(e *env, invalidated map[string]*invalidations) erro
 			return err
 		}
 	}
-	pages := lookAtAll(e.ctx, c.Page)
+	pages := e.lookAtAll(c.Page)
 	for i := range pages {
 		if pages[i].err != nil {
 			return pages[i].err
@@ -279,15 +279,27 @@ type looked struct {
 	err error
 }
 
-// lookAtAll asks pages side by side: some may not answer.
-func lookAtAll(ctx context.Context, pages []string) []looked {
+// lookAtAll asks pages side by side, as some may not answer, and says whom it waits for.
+func (e *env) lookAtAll(pages []string) []looked {
 	all := make([]looked, len(pages))
 	var asking sync.WaitGroup
 	for i, page := range pages {
-		asking.Go(func() { all[i].paged, all[i].err = lookAt(ctx, page) }) // owner: lookAtAll; stop: pageTimeout; joined below
+		asking.Go(func() { // owner: lookAtAll; stop: pageTimeout; joined below
+			host := "?"
+			if u, err := url.Parse(page); err == nil {
+				host = u.Host
+			}
+			e.patiently("the page at "+host, func() { all[i].paged, all[i].err = lookAt(e.ctx, page) })
+		})
 	}
 	asking.Wait()
 	return all
+}
+
+// look is lookAtAll, once for a command: an instance that is stopped costs its time once.
+func (e *env) look(pages []string) []looked {
+	e.looking.Do(func() { e.looks = e.lookAtAll(pages) })
+	return e.looks
 }
 
 // lookAt asks a page of package admin for its data.

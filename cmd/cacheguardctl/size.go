@@ -70,7 +70,7 @@ func round(bytes float64) string { return strconv.FormatFloat(bytes, 'f', 0, 64)
 func (c *size) Run(e *env) (err error) {
 	prefix := "cacheguardctl-size-" + rand.Text()
 	made := &ledger{}
-	e.rdb.AddHook(made)
+	e.rdb.AddHook(after(made.note))
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), 10*time.Second)
 		defer cancel()

@@ -58,7 +58,7 @@ func (g *pagedGuard) hitRatio() float64 {
 
 // instances asks the pages.
 func (c *stats) instances(e *env) (all []instanceStats, err error) {
-	pages := lookAtAll(e.ctx, c.Page)
+	pages := e.look(c.Page)
 	for i := range pages {
 		err = errors.Join(err, pages[i].err)
 		for _, g := range pages[i].of(e.all.Prefix) {
@@ -161,7 +161,7 @@ func mib(n int64) string {
 
 // Run is called by kong.
 func (c *stats) Run(e *env) error {
-	r := shownStats{Prefix: e.all.Prefix, Nodes: []nodeStats{}}
+	r := shownStats{Prefix: e.all.Prefix, Nodes: []nodeStats{}, Notes: e.notes}
 	var mu sync.Mutex
 	look := func(ctx context.Context, rdb *redis.Client) error {
 		n, refused := statsOf(ctx, rdb)

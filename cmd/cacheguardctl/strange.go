@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -23,20 +22,28 @@ const epochs = 64
 // command that writes is not run. A command about something else does not need the prefix; check compares when it has made what can be compared.
 func (e *env) strange(command string) (notes []string, refused error) {
 	a := e.all
-	pages := slices.Concat(a.Check.Page, a.Inspect.Page, a.Invalidate.Page, a.Bypass.Page, a.Watch.Page, a.Stats.Page)
 	command, _, _ = strings.Cut(command, " ")
+	pages := map[string][]string{ // CACHEGUARD_PAGES sets them for all commands
+		"check": a.Check.Page, "inspect": a.Inspect.Page, "invalidate": a.Invalidate.Page, "bypass": a.Bypass.Page, "watch": a.Watch.Page, "stats": a.Stats.Page,
+	}[command]
+	writes := command == "invalidate" || command == "bypass"
 	if command == "locks" || command == "size" || command == "check" && len(pages) > 0 {
 		return nil, nil
 	}
 	if command == "watch" { // which goes on, and has no result to note it in
 		notes = (&asked{a.Watch.Page}).unknown(e, nil, nil, nil)
 	}
+	if writes && e.noneHas(pages) {
+		return nil, fmt.Errorf("%w: %s; %s", errElsewhere, noGuard(e), allTheSame)
+	}
 	f := e.fleet(pages)
-	if note := f.note(e); note != "" {
-		if command == "invalidate" || command == "bypass" {
-			refused = f.refusal(e)
-		}
-		return append(notes, note), refused
+	if writes {
+		notes, refused = f.notes(e), f.refusal(e)
+	} else if note := f.note(e); note != "" {
+		notes = append(notes, note)
+	}
+	if len(f.others) > 0 {
+		return notes, refused
 	}
 	if note := e.unheard(); note != "" && f.here == 0 {
 		notes = append(notes, note)

@@ -122,7 +122,7 @@ func causesFirst(nodes, tried []finding) []finding {
 }
 
 // longWait is after how long somebody who waits is told what for.
-const longWait = 2 * time.Second
+const longWait = time.Second
 
 // patiently runs f, and says what it waits for when that takes long.
 func (e *env) patiently(what string, f func()) {

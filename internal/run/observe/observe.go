@@ -27,8 +27,7 @@ type Guard struct {
 	// Redis runs a command, for notes under the Prefix; nil: the Guard is disabled, and has none.
 	Redis func(ctx context.Context, args ...any) (any, error)
 
-	Server string   // where that is, for people; empty: nowhere
-	Epochs []string // keys of which some have a text that no other Redis has, once a load has been there
+	Server string // where that is, for people; empty: nowhere
 }
 
 // Known says which kinds of tags or keys loads have had, nil: that is not known, and which others were invalidated.

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+)
+
+// lockFleet asks the Lockers of that kind under the LockPrefix on the pages, as fleet does, with a lock that nobody else takes.
+func (e *env) lockFleet(pages []string, l lockers, kind string) fleet {
+	var all []witness
+	for i, p := range e.look(pages) {
+		for n, k := range p.Lockers {
+			if k.Kind == kind && k.Prefix == e.all.LockPrefix {
+				query := url.Values{"view": {"lock"}, "locker": {strconv.Itoa(n)}}
+				all = append(all, witness{elsewhere{k.Instance, "another for locks"}, pages[i], query, "name"})
+			}
+		}
+	}
+	return e.ask(all, func(name string) (remove func() error, err error) {
+		var lease interface {
+			Unlock(ctx context.Context) error
+		}
+		switch kind {
+		case "rwlock":
+			lease, err = l.rwlock.TryLock(e.ctx, name)
+		case "semaphore":
+			lease, err = l.semaphore.TryLock(e.ctx, name)
+		default:
+			lease, err = l.mutex.TryLock(e.ctx, name)
+		}
+		return func() error { return lease.Unlock(context.WithoutCancel(e.ctx)) }, err
+	})
+}
