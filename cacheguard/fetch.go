@@ -58,8 +58,10 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 	spec := &loadSpec[V]{
 		load: load{policy: &g.ordinary, unlimited: s.Unlimited, known: s.Tags}, judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, despiteTags: s.DespiteTags,
 	}
-	if page, is := ctx.(*pages.Read); is && page.Made != nil {
-		spec.noted, spec.made = page.Made, *page.Made
+	if page, is := ctx.(*pages.Read); is {
+		if spec.policy = &g.pages; page.Made != nil {
+			spec.noted, spec.made = page.Made, *page.Made
+		}
 	}
 	return ask(ctx, g, key, spec, nil)
 }

@@ -52,6 +52,7 @@ type Guard struct {
 	expected        guess.Misses // of reads
 	storedMeanwhile guess.Misses // of loads that waited for a slot
 	ordinary        policy       // of entries of no Cache
+	pages           policy       // of pages, which package middleware judges: the same, and nothing of them is stale
 	kinds           kinds
 	off             whyoff.Switch
 	link            *send.Link

@@ -97,6 +97,8 @@ func (g *Guard) connect(closeOwn func() error) {
 func (g *Guard) assemble() {
 	g.kinds.ordinary.guard, g.kinds.ordinary.failing = g, g.journal.Failing("")
 	g.ordinary = ordinaryPolicy(&g.cfg, &g.kinds.ordinary)
+	g.pages = g.ordinary
+	g.pages.staleFor, g.pages.earlyRefresh = 0, 0
 	g.hottest = g.newHottest()
 	g.openOff()
 	g.verifier.Delay, g.verifier.Clock, g.verifier.Life = g.cfg.Verify.Delay, g.cfg.clock, g.life

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -97,4 +98,17 @@ func TestAPageStandsInAfterAWaitForAnotherInstanceToo(t *testing.T) {
 			expect.Equal(t, "reported as stale", f.count(Stale), 2)
 		})
 	}
+}
+
+func TestAPageThatMayHaveBeenInvalidatedDoesNotStandInForARedisThatIsSilent(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	var made atomic.Int32
+	f := newFleetOn(t, redis, 1, Config{}, cacheguard.Config{
+		StaleFor: time.Hour, RedisTimeout: redistest.Brisk, Local: cacheguard.LocalConfig{MaxEntries: 100, TTL: time.Hour},
+	}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { says(fmt.Sprint(made.Add(1)), "Cache-Control: max-age=3600")(w, r) }))
+	redistest.Await(t, "it is in the tier", func() bool { f.get("/"); return f.guards[0].Stats().LocalEntries > 0 })
+	redis.Pause()
+	defer redis.Resume()
+	redistest.Await(t, "a new one is made", func() bool { return f.get("/").body == "2" })
 }
