@@ -42,7 +42,7 @@ func (x *exchange) answerOwn(l *lookup, got found) (did, again bool) {
 	switch {
 	case own.unheard && kept && got.rec.Kind == record.Sliced:
 		return false, false // the handler was stopped when it had said how large the page is
-	case own.unheard && own.w.IsReleased():
+	case own.unheard && own.w.IsReleased() && !own.interrupted:
 		x.passThroughAs(unstored) // with its Range, or as a HEAD
 	case own.wasCutOff() && !own.w.Reached() && (own.interrupted || x.mayStandIn(l.standIn, x.now())),
 		own.standsIn && own.validate == nil:
