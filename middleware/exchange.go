@@ -35,7 +35,7 @@ func (x *exchange) report(began time.Time) {
 		x.res.Result = Failed
 	}
 	if x.res.Route == "" && x.res.Result == Failed {
-		x.res.Route = foreseen(x.r)
+		x.res.Route = foreseen(x.r, x.next)
 	}
 	if x.res.Result != Passed && x.res.Result != Refused {
 		x.res.NotStored = ""
