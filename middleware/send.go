@@ -47,12 +47,12 @@ func (x *exchange) describe(l *lookup, got found, now time.Time) string {
 	case own != nil:
 		f.Status, f.Stored, f.Detail, f.HasTTL = own.w.Status, own.stored.Load(), own.refused, own.refused == ""
 		if got.result() == Bypassed {
-			f.Stored, f.Detail = false, l.past()
+			f.Stored, f.Detail = false, l.detail("redis")
 		}
 	case got.result() == Shared || got.result() == Loaded:
 		f.Collapsed = true
 	case got.result() == Bypassed:
-		f.Collapsed, f.Detail = true, l.past()
+		f.Collapsed, f.Detail = true, l.detail("redis")
 	default:
 		return x.cache.hits.Of(left)
 	}
