@@ -35,6 +35,7 @@ type pagesAsked struct {
 	cacheable uint64 // a cache may answer them
 	hits      uint64 // stale pages, too
 	failed    uint64
+	mistaken  uint64 // of notStored, what no handler asks for
 	notStored uint64 // of what is cacheable, what was passed on because of its response
 	why       string // most of that
 	ofWhy     uint64
@@ -46,6 +47,9 @@ func asks(answers, reasons map[string]uint64) (p pagesAsked) {
 	}
 	for why, n := range reasons {
 		p.notStored += n
+		if why != "private" && why != "no-store" && why != "authorization" {
+			p.mistaken += n
+		}
 		if n > p.ofWhy || n == p.ofWhy && why < p.why {
 			p.why, p.ofWhy = why, n
 		}
@@ -64,10 +68,10 @@ func (p *pagesAsked) failing() *pagesShare {
 }
 
 // uncached says how many responses could not be stored, and mostly why, if these are nearly all, or most of them while a Cache that had hits has
-// none; nil: they are not.
+// none, or most of them although no handler asks for it; nil: they are not.
 func (p *pagesAsked) uncached(hadHits bool) *pagesShare {
 	nearlyAll, most := 10*p.notStored >= 9*p.cacheable, 2*p.notStored >= p.cacheable
-	if p.cacheable < fewPages || !nearlyAll && !(most && hadHits && p.hits == 0) {
+	if p.cacheable < fewPages || !nearlyAll && !(most && hadHits && p.hits == 0) && 2*p.mistaken < p.cacheable {
 		return nil
 	}
 	return &pagesShare{Requests: p.cacheable, Of: p.notStored, Why: p.why}

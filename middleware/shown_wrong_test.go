@@ -114,6 +114,19 @@ func TestTheOperatorSeesWhyNothingCanBeStored(t *testing.T) {
 	expect.Equal(t, "it is over", s.look().Uncached == nil, true)
 }
 
+// Some pages are hits, and that the others are not can be no handler's intention.
+func TestTheOperatorSeesWhyMostCannotBeStored(t *testing.T) {
+	t.Parallel()
+	for reason, field := range map[string]string{"set-cookie": "Set-Cookie: a=b", "private": "Cache-Control: private"} {
+		s := newTroubled(t)
+		s.ask(fewestNotStored*3/10, http.MethodGet)
+		s.serve = says("page", fresh, field)
+		expect.ErrorIs(t, s.cache.Invalidate(t.Context(), httptest.NewRequest(http.MethodGet, "http://shop/", nil)))
+		s.ask(fewestNotStored*7/10, http.MethodGet)
+		expect.Equal(t, "seven in ten are told of, with "+reason, s.look().Uncached != nil, reason == "set-cookie")
+	}
+}
+
 // fewestNotStored is as many as package admin wants to see.
 const fewestNotStored = 20
 
