@@ -40,7 +40,7 @@ func (x *exchange) report(began time.Time) {
 	if x.res.Result != Passed && x.res.Result != Refused || x.res.NotStored == switchedOff {
 		x.res.NotStored = ""
 	}
-	x.cache.count(&x.res)
+	x.cache.count(&x.res, x.r.URL.Path)
 	if x.cache.cfg.OnResponse != nil {
 		x.cache.cfg.OnResponse(x.r, x.res)
 	}

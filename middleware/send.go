@@ -24,6 +24,9 @@ func (x *exchange) sendStored(l *lookup, got found) {
 	}
 	x.addStatus(x.describe(l, got, now))
 	x.res.Status, x.res.Route = rec.Status, rec.Route
+	if (x.res.Result == Hit || x.res.Result == Stale) && rec.Status >= http.StatusInternalServerError {
+		x.res.Result = Faulty
+	}
 	switch {
 	case rec.Status != http.StatusOK:
 		x.write(rec, trailer)

@@ -23,6 +23,7 @@ const (
 	Shared   Result = "shared"   // with the handler's response to another request, here or on another instance
 	Bypassed Result = "bypassed" // by the handler, because Redis is unavailable; shared by requests to this instance
 	Passed   Result = "passed"   // by the handler, for this request alone: no cache may answer it, or store the response; or somebody has turned the cache off
+	Faulty   Result = "faulty"   // from the cache, with a stored response that has a status of 500 or more
 	Refused  Result = "refused"  // by the handler, for this request alone, because Config.Limits forbid to store the response
 	Failed   Result = "failed"   // not at all, or with an error of the cache itself; the handler panicked, or broke off while its client was there
 )
