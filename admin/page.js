@@ -155,7 +155,11 @@
       const name = 'Pages of ' + pagesName(p), share = (s) => Math.round(100 * s.of / s.requests) + ' %';
       if (p.failing) {
         heard.push(name + ': requests fail');
-        all.push(['bad', name + ': ' + share(p.failing) + ' of the requests of the last minutes failed: the handler panics, breaks off or takes too long, Redis refuses (FailClosed), or clients left. The log has the path of a panic.']);
+        all.push(['bad', name + ': ' + share(p.failing) + ' of the requests of the last minutes failed, the last for ' + p.failing.why + ': the handler panics, breaks off or takes too long, Redis refuses (FailClosed), or clients left. The log has the path of a panic.']);
+      }
+      if (p.faulty) {
+        heard.push(name + ': errors are served');
+        all.push(['bad', name + ': ' + share(p.faulty) + ' of the requests of the last minutes got an error (500 or more) from the cache, the last for ' + p.faulty.why + ': its handler, StatusTTL or StoreErrors lets the cache store it. Invalidate the page when the handler works again.']);
       }
       if (p.uncached) {
         heard.push(name + ': responses cannot be stored');
@@ -300,7 +304,7 @@
 
   function pages() {
     fill('pages', data.pages.map((p) => [pagesName(p), percent(p.ratio), percent(p.all_ratio)].concat(
-      ['hit', 'stale', 'loaded', 'shared', 'bypassed', 'passed', 'refused', 'failed'].map((r) => number(p.answers[r])))), 'There are none.');
+      ['hit', 'stale', 'loaded', 'shared', 'bypassed', 'passed', 'refused', 'faulty', 'failed'].map((r) => number(p.answers[r])))), 'There are none.');
   }
 
   function feeds() {

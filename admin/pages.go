@@ -17,7 +17,8 @@ func pagesOf(p observe.Pages) pagesState {
 	one := pagesState{Name: p.Name, Space: p.Space, Answers: named(p.Words, all.Results), NotStored: named(p.Reasons, all.Reasons)}
 	ever, now := asks(one.Answers, one.NotStored), asks(named(p.Words, lately.Results), named(p.Reasons, lately.Reasons))
 	one.Ratio, one.AllRatio = ratio(float64(now.hits), float64(now.cacheable)), ratio(float64(ever.hits), float64(ever.cacheable))
-	one.Failing, one.Uncached = now.failing(), now.uncached(ever.hits > now.hits)
+	one.Failing, one.Faulty = now.many(now.failed, p.Failed), now.many(now.faulty, p.Faulty)
+	one.Uncached = now.uncached(ever.hits > now.hits)
 	return one
 }
 
@@ -35,6 +36,8 @@ type pagesAsked struct {
 	cacheable uint64 // a cache may answer them
 	hits      uint64 // stale pages, too
 	failed    uint64
+	faulty    uint64
+	mistaken  uint64 // of notStored, what no handler asks for
 	notStored uint64 // of what is cacheable, what was passed on because of its response
 	why       string // most of that
 	ofWhy     uint64
@@ -46,28 +49,31 @@ func asks(answers, reasons map[string]uint64) (p pagesAsked) {
 	}
 	for why, n := range reasons {
 		p.notStored += n
+		if why != "private" && why != "no-store" && why != "authorization" {
+			p.mistaken += n
+		}
 		if n > p.ofWhy || n == p.ofWhy && why < p.why {
 			p.why, p.ofWhy = why, n
 		}
 	}
-	p.hits, p.failed = answers["hit"]+answers["stale"], answers["failed"]
+	p.hits, p.failed, p.faulty = answers["hit"]+answers["stale"], answers["failed"], answers["faulty"]
 	p.cacheable = p.all - answers["passed"] + p.notStored
 	return p
 }
 
-// failing says how many requests get no page, if these are more than a hundredth, as the alert has it; nil: they are not.
-func (p *pagesAsked) failing() *pagesShare {
-	if p.failed <= fewFailures || 100*p.failed <= p.all {
+// many says how many requests get no page, or a stored error, if these are more than a hundredth, as the alert has it; nil: they are not.
+func (p *pagesAsked) many(n uint64, last func() *string) *pagesShare {
+	if n <= fewFailures || 100*n <= p.all {
 		return nil
 	}
-	return &pagesShare{Requests: p.all, Of: p.failed}
+	return &pagesShare{Requests: p.all, Of: n, Why: *last()}
 }
 
 // uncached says how many responses could not be stored, and mostly why, if these are nearly all, or most of them while a Cache that had hits has
-// none; nil: they are not.
+// none, or most of them although no handler asks for it; nil: they are not.
 func (p *pagesAsked) uncached(hadHits bool) *pagesShare {
 	nearlyAll, most := 10*p.notStored >= 9*p.cacheable, 2*p.notStored >= p.cacheable
-	if p.cacheable < fewPages || !nearlyAll && !(most && hadHits && p.hits == 0) {
+	if p.cacheable < fewPages || !nearlyAll && !(most && hadHits && p.hits == 0) && 2*p.mistaken < p.cacheable {
 		return nil
 	}
 	return &pagesShare{Requests: p.cacheable, Of: p.notStored, Why: p.why}

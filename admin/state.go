@@ -170,6 +170,7 @@ type pagesState struct {
 	AllRatio  float64           `json:"all_ratio"`          // the same, since the Handler was made
 	NotStored map[string]uint64 `json:"not_stored"`         // how many of those passed a cache might answer, but for their responses: by what is wrong with these
 	Failing   *pagesShare       `json:"failing,omitempty"`  // that get no page; nil: few
+	Faulty    *pagesShare       `json:"faulty,omitempty"`   // that get a stored error; nil: few
 	Uncached  *pagesShare       `json:"uncached,omitempty"` // whose responses cannot be stored; nil: not nearly all
 }
 
@@ -177,7 +178,7 @@ type pagesState struct {
 type pagesShare struct {
 	Requests uint64 `json:"requests"`
 	Of       uint64 `json:"of"`
-	Why      string `json:"why,omitempty"` // most of these, as Cache-Status says it
+	Why      string `json:"why,omitempty"` // most of these, as Cache-Status says it; of failing and faulty ones, the path of the last
 }
 
 // shown is what is shown at the moment, for all who look.

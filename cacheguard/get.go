@@ -88,9 +88,6 @@ func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V
 	q := query[V]{guard: g, spec: *spec, asked: g.clock.Now()}
 	q.spec.key, q.spec.valueKey = key, spec.valueKeyOf(g, key)
 	if w.isPast() {
-		if w.reason != nil {
-			pages.IsPast(ctx, key, w.reason)
-		}
 		return q.bypass(ctx, w.reason)
 	}
 	if g.isSlow(key) && q.spec.mayHedge(ctx, g, key) {
@@ -208,6 +205,9 @@ func (q *query[V]) awaitRebuild(ctx context.Context, j *load, unfit []byte) (v V
 // Redis cannot be used; nil if it can.
 func (q *query[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Outcome, err error) {
 	g := q.guard
+	if reason != nil {
+		pages.IsPast(ctx, q.spec.key, reason)
+	}
 	if err := q.spec.refusal(g, reason); err != nil {
 		return v, "", err
 	}

@@ -53,7 +53,7 @@ func (m *Metrics) timed(result string) string {
 		return result
 	}
 	switch result {
-	case "hit", "local", "stale", "negative": // no load
+	case "hit", "local", "stale", "negative", "faulty": // no load
 		return "hit"
 	case "loaded", "shared", "bypassed", "passed", "refused": // as long as a loader or a handler took
 		return "loaded"

@@ -66,7 +66,7 @@ func loadResult(err error) string {
 
 var results = []middleware.Result{
 	middleware.Hit, middleware.Stale, middleware.Loaded, middleware.Shared, middleware.Bypassed, middleware.Passed,
-	middleware.Failed, middleware.Refused,
+	middleware.Failed, middleware.Faulty, middleware.Refused,
 }
 
 // other is the route of requests that are for none of Config.Routes.

@@ -12,7 +12,10 @@ import (
 
 // answer sends what was found or made. It reports whether the answer has to start over.
 func (x *exchange) answer(l *lookup, got found) (again bool) {
-	x.res.Result, x.res.NotStored = got.result(), got.notStored()
+	x.res.Result, x.res.NotStored = got.result(), l.detail(got.notStored())
+	if x.res.Result == Bypassed && l.isOff() {
+		x.res.Result = Passed
+	}
 	if got.own != nil {
 		if did, again := x.answerOwn(l, got); did {
 			return again
@@ -24,7 +27,7 @@ func (x *exchange) answer(l *lookup, got found) (again bool) {
 	case err == nil && got.rec.Kind == record.Failed:
 		x.fail(http.StatusInternalServerError, "handler-panicked")
 	case err == nil && got.rec.Kind == record.PassThrough:
-		x.passThroughAs(cachestatus.Forward{Why: l.why, Detail: got.rec.Why()})
+		x.passThroughAs(cachestatus.Forward{Why: l.why, Detail: l.detail(got.rec.Why())})
 	case err == nil, errors.Is(err, cacheguard.ErrNotCached), x.want.OnlyIfCached:
 		x.passThrough(l.why)
 	default:
@@ -38,11 +41,11 @@ func (x *exchange) answerOwn(l *lookup, got found) (did, again bool) {
 	own := got.own
 	x.res.Route = own.route
 	kept := got.err == nil && got.rec.IsResponse() && got.mine && !got.rec.Leftover
-	unstored := cachestatus.Forward{Why: l.why, Detail: own.w.Unfit}
+	unstored := cachestatus.Forward{Why: l.why, Detail: l.detail(own.w.Unfit)}
 	switch {
 	case own.unheard && kept && got.rec.Kind == record.Sliced:
 		return false, false // the handler was stopped when it had said how large the page is
-	case own.unheard && own.w.IsReleased():
+	case own.unheard && own.w.IsReleased() && !own.interrupted:
 		x.passThroughAs(unstored) // with its Range, or as a HEAD
 	case own.wasCutOff() && !own.w.Reached() && (own.interrupted || x.mayStandIn(l.standIn, x.now())),
 		own.standsIn && own.validate == nil:
@@ -70,7 +73,7 @@ func (x *exchange) hadOwn(own *build) {
 		return
 	}
 	if x.res.Status = own.w.Status; x.res.Result == Failed { // it has left since, so nothing was found
-		x.res.Result, x.res.NotStored = passedFor(own.w.Unfit), own.w.Unfit
+		x.res.Result, x.res.NotStored = passedFor(own.w.Unfit), own.lookup.detail(own.w.Unfit)
 	}
 }
 

@@ -35,12 +35,12 @@ func (x *exchange) report(began time.Time) {
 		x.res.Result = Failed
 	}
 	if x.res.Route == "" && x.res.Result == Failed {
-		x.res.Route = foreseen(x.r)
+		x.res.Route = foreseen(x.r, x.next)
 	}
-	if x.res.Result != Passed && x.res.Result != Refused {
+	if x.res.Result != Passed && x.res.Result != Refused || x.res.NotStored == switchedOff {
 		x.res.NotStored = ""
 	}
-	x.cache.count(&x.res)
+	x.cache.count(&x.res, x.r.URL.Path)
 	if x.cache.cfg.OnResponse != nil {
 		x.cache.cfg.OnResponse(x.r, x.res)
 	}

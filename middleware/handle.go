@@ -23,7 +23,7 @@ func (b *build) recorder() *writer.Recorder {
 	w := writer.NewRecorder(to, x.r, x.front, x.cache.cfg.MaxBody)
 	w.Decide, w.Hidden = b.decide, x.cache.hidden
 	w.Before = func(status int) {
-		client.setStatus(cachestatus.Forward{Why: b.lookup.why, Status: status, Detail: w.Unfit})
+		client.setStatus(cachestatus.Forward{Why: b.lookup.why, Status: status, Detail: b.lookup.detail(w.Unfit)})
 	}
 	return w
 }

@@ -236,6 +236,11 @@ func TestAPageThatTimesOutIsNamedByItsRoute(t *testing.T) {
 			mux.Handle("GET /products/{id}", cached(page))
 			return mux
 		}, "/products/1", "GET /products/{id}"},
+		"a ServeMux behind": {func(cached func(http.Handler) http.Handler, page http.HandlerFunc) http.Handler {
+			mux := http.NewServeMux()
+			mux.Handle("GET /products/{id}", page)
+			return cached(mux)
+		}, "/products/1", "GET /products/{id}"},
 		"http.StripPrefix in front": {func(cached func(http.Handler) http.Handler, page http.HandlerFunc) http.Handler {
 			r := chi.NewRouter()
 			r.With(func(next http.Handler) http.Handler { return http.StripPrefix("/shop", next) }, cached).Get("/shop/{id}", page)

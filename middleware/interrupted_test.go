@@ -46,6 +46,25 @@ func TestAHandlerThatExceedsLoadTimeoutIsAnsweredWith504(t *testing.T) {
 	}
 }
 
+// Nobody gets what is not the whole page, so a handler that was stopped once is not called again, without a time-out.
+func TestAHandlerThatExceedsLoadTimeoutIsNotCalledAgainForAPartOfThePage(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			p := newPage(nil)
+			p.serve = func(_ http.ResponseWriter, r *http.Request) {
+				if p.calls.Load() == 1 {
+					<-r.Context().Done()
+				}
+			}
+			a := newHurried(t, Config{}, p).do(0, method, "/", "Range: bytes=0-1")
+			expect.Equal(t, "status", a.StatusCode, http.StatusGatewayTimeout)
+			expect.Equal(t, "calls", p.calls.Load(), 1)
+		})
+	}
+}
+
 // A response that is complete by its Content-Length is sent, however late it is.
 func TestACompletePageIsSentEvenIfItIsLate(t *testing.T) {
 	t.Parallel()

@@ -176,7 +176,7 @@ func (b *build) limited(status int) (unfit, refused string) {
 	switch previous := b.lookup.usable(); {
 	case status >= http.StatusInternalServerError && previous != nil && previous.Servable(b.received):
 		return "status", "" // the page must not be lost to a failure
-	case previous == nil:
+	case previous == nil && b.lookup.read.Past() == nil: // else nothing is stored anyway
 		return "", b.admits()
 	}
 	return "", ""

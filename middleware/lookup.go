@@ -66,12 +66,21 @@ func (l *lookup) usable() *record.Record {
 	return l.previous
 }
 
-// past is why the page was made without the cache.
-func (l *lookup) past() string {
-	if errors.Is(l.read.Past, off.ErrBypassed) || errors.Is(l.read.Past, inprocess.ErrDisabled) {
-		return "bypass"
+// isOff reports whether the page was made without the cache because somebody wants that.
+func (l *lookup) isOff() bool {
+	past := l.read.Past()
+	return errors.Is(past, off.ErrBypassed) || errors.Is(past, inprocess.ErrDisabled)
+}
+
+// switchedOff is why a response is not stored then, whatever else is in the way.
+const switchedOff = "bypass"
+
+// detail is why a response is not stored, of a read with that reason.
+func (l *lookup) detail(reason string) string {
+	if l.isOff() {
+		return switchedOff
 	}
-	return "redis"
+	return reason
 }
 
 // wantsPart reports whether the request wants a range, or the header alone. The page is loaded whole then.

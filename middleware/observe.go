@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/observe"
 )
 
@@ -15,7 +16,8 @@ func init() { observe.Register((*Cache).observed) }
 type tally struct {
 	words, reasons []string // that requests are counted under
 	results        observe.Counts
-	passed         observe.Counts // of the results, by reason
+	passed         observe.Counts         // of the results, by reason
+	failed, faulty atomic.Pointer[string] // the paths of the last
 
 	turned atomic.Int64 // when next was noted, in nanoseconds
 	mu     sync.Mutex
@@ -32,7 +34,7 @@ func (c *Cache) observed() observe.Pages {
 		return observe.Pages{}
 	}
 	t := &tally{reasons: Reasons()}
-	for _, r := range []Result{Hit, Stale, Loaded, Shared, Bypassed, Passed, Failed, Refused} {
+	for _, r := range []Result{Hit, Stale, Loaded, Shared, Bypassed, Passed, Failed, Refused, Faulty} {
 		t.words = append(t.words, string(r))
 	}
 	t.turned.Store(c.clock.Now().UnixNano())
@@ -41,17 +43,24 @@ func (c *Cache) observed() observe.Pages {
 	}
 	return observe.Pages{
 		Name: c.cfg.Name, Space: c.cfg.Space, Words: t.words, Reasons: t.reasons,
-		Read: func() (all, lately observe.PagesCounted) { return t.read(c.clock.Now()) },
+		Read:   func() (all, lately observe.PagesCounted) { return t.read(c.clock.Now()) },
+		Failed: t.failed.Load, Faulty: t.faulty.Load,
 	}
 }
 
-// count counts how a request was answered, if package admin looks.
-func (c *Cache) count(res *Response) {
+// count counts how a request for the path was answered, if package admin looks.
+func (c *Cache) count(res *Response, path string) {
 	t := c.seen.Load()
 	if t == nil {
 		return
 	}
 	t.turn(c.clock.Now())
+	switch res.Result { // before it is counted: who sees a count wants a path
+	case Failed:
+		t.failed.Store(new(errs.Short(path)))
+	case Faulty:
+		t.faulty.Store(new(errs.Short(path)))
+	}
 	t.results.Add(slices.Index(t.words, string(res.Result)))
 	if res.Result == Passed && res.NotStored != "" {
 		if i := slices.Index(t.reasons, res.NotStored); i >= 0 {

@@ -128,8 +128,25 @@ func TestAPageThatGoesPastTheCacheSaysWhy(t *testing.T) {
 	expect.Equal(t, "Cache-Status", f.get("/").withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=bypass")
 	f.guards[0].Bypass(false)
 	expect.Equal(t, "of a page that is not served", f.get("/unserved").withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=bypass")
+	expect.Equal(t, "results", f.count(Passed), 2)
 	server.Kill()
 	expect.Equal(t, "without Redis", f.get("/").withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=redis")
+}
+
+// Nothing is stored at all, so it does not matter what else is in the way.
+func TestABypassedResponseThatCouldNotBeStoredSaysThatItIsBypassed(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.HandlerFunc{
+		"Limits refuse it": says("page", fresh),
+		"it is private":    says("page", "Cache-Control: private"),
+	} {
+		f := newFleetOn(t, shared, 1, Config{Limits: Limits{Admit: time.Minute}}, cacheguard.Config{}, handler)
+		f.guards[0].Bypass(true)
+		for _, field := range []string{"X-Any: a", "Range: bytes=0-1"} {
+			status := f.get("/?a=1", field).cacheStatus()
+			expect.Equal(t, name+", "+field+": "+status, strings.HasSuffix(status, "; detail=bypass"), true)
+		}
+	}
 }
 
 func TestErrorsAreStoredAsTheConfigSays(t *testing.T) {

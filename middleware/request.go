@@ -118,7 +118,11 @@ func route(r *http.Request) string {
 }
 
 // foreseen is route for a request that the handler has not answered, or not itself: it shared a load that failed.
-func foreseen(r *http.Request) string {
+func foreseen(r *http.Request, next http.Handler) string {
+	if mux, is := next.(*http.ServeMux); is && chi.RouteContext(r.Context()) == nil {
+		_, pattern := mux.Handler(r)
+		return pattern
+	}
 	if c := chi.RouteContext(r.Context()); c != nil && c.Routes != nil {
 		asked := chi.NewRouteContext()
 		if c.Routes.Find(asked, http.MethodGet, cmp.Or(r.URL.RawPath, r.URL.Path)) != "" {

@@ -24,6 +24,9 @@ func (x *exchange) sendStored(l *lookup, got found) {
 	}
 	x.addStatus(x.describe(l, got, now))
 	x.res.Status, x.res.Route = rec.Status, rec.Route
+	if (x.res.Result == Hit || x.res.Result == Stale) && rec.Status >= http.StatusInternalServerError {
+		x.res.Result = Faulty
+	}
 	switch {
 	case rec.Status != http.StatusOK:
 		x.write(rec, trailer)
@@ -47,12 +50,12 @@ func (x *exchange) describe(l *lookup, got found, now time.Time) string {
 	case own != nil:
 		f.Status, f.Stored, f.Detail, f.HasTTL = own.w.Status, own.stored.Load(), own.refused, own.refused == ""
 		if got.result() == Bypassed {
-			f.Stored, f.Detail = false, l.past()
+			f.Stored, f.Detail = false, l.detail("redis")
 		}
 	case got.result() == Shared || got.result() == Loaded:
 		f.Collapsed = true
 	case got.result() == Bypassed:
-		f.Collapsed, f.Detail = true, l.past()
+		f.Collapsed, f.Detail = true, l.detail("redis")
 	default:
 		return x.cache.hits.Of(left)
 	}

@@ -18,6 +18,7 @@ type trouble struct {
 	Ratio    float64 `json:"ratio"`
 	AllRatio float64 `json:"all_ratio"`
 	Failing  *share  `json:"failing"`
+	Faulty   *share  `json:"faulty"`
 	Uncached *share  `json:"uncached"`
 }
 
@@ -85,7 +86,7 @@ func TestTheOperatorSeesThatPagesFailAndThatTheyDoNoMore(t *testing.T) {
 	expect.Equal(t, "nobody asks: ratio", s.look().Ratio, -1)
 	s.serve = func(http.ResponseWriter, *http.Request) { panic("oops") }
 	s.ask(10, http.MethodGet)
-	if is = s.look(); is.Failing == nil || *is.Failing != (share{10, 10, ""}) {
+	if is = s.look(); is.Failing == nil || *is.Failing != (share{10, 10, "/"}) {
 		t.Errorf("%+v", is.Failing)
 	}
 	expect.Equal(t, "ratio", is.Ratio, 0)
@@ -112,6 +113,34 @@ func TestTheOperatorSeesWhyNothingCanBeStored(t *testing.T) {
 	s.serve = says("page", fresh)
 	s.ask(fewestNotStored, http.MethodGet)
 	expect.Equal(t, "it is over", s.look().Uncached == nil, true)
+}
+
+// Some pages are hits, and that the others are not can be no handler's intention.
+func TestTheOperatorSeesWhyMostCannotBeStored(t *testing.T) {
+	t.Parallel()
+	for reason, field := range map[string]string{"set-cookie": "Set-Cookie: a=b", "private": "Cache-Control: private"} {
+		s := newTroubled(t)
+		s.ask(fewestNotStored*3/10, http.MethodGet)
+		s.serve = says("page", fresh, field)
+		expect.ErrorIs(t, s.cache.Invalidate(t.Context(), httptest.NewRequest(http.MethodGet, "http://shop/", nil)))
+		s.ask(fewestNotStored*7/10, http.MethodGet)
+		expect.Equal(t, "seven in ten are told of, with "+reason, s.look().Uncached != nil, reason == "set-cookie")
+	}
+}
+
+func TestTheOperatorSeesThatThePageIsAnError(t *testing.T) {
+	t.Parallel()
+	s := newTroubled(t)
+	s.serve = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+	s.ask(10, http.MethodGet)
+	is := s.look()
+	if is.Faulty == nil || *is.Faulty != (share{10, 9, "/"}) {
+		t.Errorf("%+v", is.Faulty)
+	}
+	expect.Equal(t, "ratio", is.Ratio, 0)
 }
 
 // fewestNotStored is as many as package admin wants to see.

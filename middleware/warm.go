@@ -73,7 +73,7 @@ func (c *Cache) warm(ctx context.Context, handler http.Handler, url string, head
 	}()
 	x.serve()
 	switch x.res.Result {
-	case Hit, Stale, Loaded, Shared:
+	case Hit, Stale, Faulty, Loaded, Shared:
 		return nil
 	}
 	return fmt.Errorf("middleware: warm %q: %s, status %d, Cache-Status %q", url, x.res.Result, x.res.Status, w.header.Get("Cache-Status"))

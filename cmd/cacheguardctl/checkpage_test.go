@@ -34,7 +34,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"failing":{"for":12.04,"loads":780,"failed":639,"last":"pq: relation products is locked"}},{"name":"","rate":100}]}],
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
 		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12,"unmapped":2},{"name":"well","behind":9}],
-		"pages":[{"name":"site","space":"shop","failing":{"requests":200,"of":3},"uncached":{"requests":190,"of":180,"why":"set-cookie"}},{"name":"well"}]}`
+		"pages":[{"name":"site","space":"shop","failing":{"requests":200,"of":3,"why":"/products/7"},"faulty":{"requests":200,"of":5,"why":"/home"},"uncached":{"requests":190,"of":180,"why":"set-cookie"}},{"name":"well"}]}`
 	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","refused":"get: NOPERM","deaf_as":"subscribe to shop:inbox:x: NOPERM","troubles":{"deaf":0,"missed":4,"mute":5,"refused":26}}],
 		"lockers":[{"prefix":"mail","kind":"mutex","deaf":true}]}`
 	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}]},
@@ -65,7 +65,8 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"warning shop-1: 7 loads wait for MaxLoads, which is 4, for 9s",
 		`warning shop-1: a load of "report" has run for 12.3s`,
 		"warning shop-1: product: 82% of loads fail, for 12s, last: pq: relation products is locked",
-		"warning shop-1: pages of site, space shop: 3 of 200 requests failed in the last minutes: the handler panics, breaks off or takes too long, Redis refuses, or clients left",
+		"warning shop-1: pages of site, space shop: 3 of 200 requests failed in the last minutes, the last for \"/products/7\": the handler panics, breaks off or takes too long, Redis refuses, or clients left",
+		"warning shop-1: pages of site, space shop: 5 of 200 requests got an error (500 or more) from the cache in the last minutes, the last for \"/home\": its handler, StatusTTL or StoreErrors lets the cache store it: invalidate the page when the handler works again",
 		"warning shop-1: pages of site, space shop: the responses to 180 of 190 requests could not be stored in the last minutes, most of them: set-cookie",
 		`warning shop-1: it has held the lock "import" for 31s`,
 		"failed shop-1: feed log: changes wait to be invalidated: no rights",

@@ -4,6 +4,7 @@ package pages
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
 )
@@ -17,13 +18,22 @@ type Read struct {
 	Key             string
 	Finish          bool            // a load goes on when nobody waits for it any more
 	Made            *protocol.Stamp // what the value was made under: set by a read that finds one, for a later load that stores it again; nil: nobody asks
-	Past            error           // why the read goes past the cache; nil: it does not, as far as is known when it begins
+
+	past atomic.Pointer[error] // a load may look while the read goes on
+}
+
+// Past is why the read goes past the cache; nil: it does not, as far as is known.
+func (r *Read) Past() error {
+	if why := r.past.Load(); why != nil {
+		return *why
+	}
+	return nil
 }
 
 // IsPast notes for a page's read of the key why it goes past the cache.
 func IsPast(ctx context.Context, key string, why error) {
 	if page := read(ctx, key); page != nil {
-		page.Past = why
+		page.past.Store(&why)
 	}
 }
 

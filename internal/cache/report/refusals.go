@@ -32,7 +32,8 @@ type refused struct {
 const apart = time.Minute
 
 // isOver ends the trouble.
-func (e *refused) isOver(op string) {
+func (e *refused) isOver(op, said string) {
+	e.rename(e.begun, said)
 	e.endAt(e.last, "op", op, "quiet", text(time.Since(e.last)))
 }
 
@@ -42,7 +43,7 @@ func (r *refusals) begin(op string, err error, args ...any) {
 	defer r.mu.Unlock()
 	e := r.by[op]
 	if e == nil {
-		e = &refused{episode: episode{logger: r.logger, begun: "redis failed", over: "redis refuses no more"}}
+		e = &refused{episode: episode{logger: r.logger, begun: "redis failed"}}
 		if r.by == nil {
 			r.by = make(map[string]*refused)
 		}
@@ -55,7 +56,7 @@ func (r *refusals) begin(op string, err error, args ...any) {
 	case !e.episode.on():
 		r.on.Add(1)
 	case quiet >= apart, quiet >= logEvery && code != e.code:
-		e.isOver(op)
+		e.isOver(op, "redis refused") // and does again
 	}
 	e.episode.begin(append(args, "error", err, "op", op)...)
 	e.last, e.code = time.Now(), code // after the beginning, of which this may be all
@@ -69,7 +70,7 @@ func (r *refusals) did(op string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.by[op]; e != nil && e.episode.on() && time.Since(e.last) >= logEvery {
-		e.isOver(op)
+		e.isOver(op, "redis refuses no more")
 		r.on.Add(-1)
 	}
 }

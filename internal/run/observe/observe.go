@@ -125,6 +125,8 @@ type Pages struct {
 	Words       []string                          // of PagesCounted.Results
 	Reasons     []string                          // of PagesCounted.Reasons
 	Read        func() (all, lately PagesCounted) // lately: in the last minutes
+	Failed      func() *string                    // the path of the last that failed
+	Faulty      func() *string                    // the same, of a stored error
 }
 
 // PagesCounted is how requests for pages were answered, and why responses were not stored of those that were passed on.
