@@ -80,7 +80,7 @@
 //	cacheguard_lock_hold_seconds{lock}                how long locks were held
 //	cacheguard_locks_lost_total{lock,reason}          locks that were found lost when they were unlocked; reason is revoked if somebody
 //	                                                  took them away, else lost
-//	cacheguard_http_requests_total{cache,route,result}  requests; result is a middleware.Result
+//	cacheguard_http_requests_total{cache,route,result}  requests; result is a middleware.Result; passed, too, where somebody has turned the cache off
 //	cacheguard_http_request_duration_seconds{cache,result}  how long they took; result is hit (stale and faulty, too), loaded (shared, bypassed,
 //	                                                  passed and refused, too) or failed; with Config.Detailed, as above
 //	cacheguard_http_not_stored_total{cache,reason}    of those that were passed, the ones that a cache might answer, but for their response:

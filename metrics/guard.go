@@ -89,6 +89,9 @@ func (m *Metrics) HTTP(name string) func(*http.Request, middleware.Response) {
 		}
 	}
 	return func(_ *http.Request, res middleware.Response) {
+		if res.Result == middleware.Bypassed && res.NotStored != "" { // somebody wants that
+			res.Result, res.NotStored = middleware.Passed, ""
+		}
 		c := count[series{res.Route, string(res.Result)}]
 		if c == nil {
 			c = count[series{other, string(res.Result)}]

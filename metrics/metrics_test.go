@@ -319,6 +319,11 @@ func TestWhyResponsesAreNotStoredIsCounted(t *testing.T) {
 	e.want("cacheguard_http_not_stored_total{cache=pages,reason=other}", 1)
 	e.want("cacheguard_http_not_stored_total{cache=pages,reason=no-store}", 0)
 	e.want("cacheguard_http_requests_total{cache=pages,result=passed,route=other}", 5)
+	e.guard.Bypass(true) // an operator wants that
+	page.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	e.want("cacheguard_http_requests_total{cache=pages,result=passed,route=other}", 6)
+	e.want("cacheguard_http_requests_total{cache=pages,result=bypassed,route=other}", 0)
+	e.want("cacheguard_http_not_stored_total{cache=pages,reason=other}", 1)
 }
 
 // A page with variants takes two reads of the Guard, and none of them is a hit or a miss of the Guard's.

@@ -13,9 +13,6 @@ import (
 // answer sends what was found or made. It reports whether the answer has to start over.
 func (x *exchange) answer(l *lookup, got found) (again bool) {
 	x.res.Result, x.res.NotStored = got.result(), l.detail(got.notStored())
-	if x.res.Result == Bypassed && l.isOff() {
-		x.res.Result = Passed
-	}
 	if got.own != nil {
 		if did, again := x.answerOwn(l, got); did {
 			return again

@@ -37,7 +37,7 @@ func (x *exchange) report(began time.Time) {
 	if x.res.Route == "" && x.res.Result == Failed {
 		x.res.Route = foreseen(x.r, x.next)
 	}
-	if x.res.Result != Passed && x.res.Result != Refused || x.res.NotStored == switchedOff {
+	if isOff := x.res.NotStored == switchedOff; isOff != (x.res.Result == Bypassed) || !isOff && x.res.Result != Passed && x.res.Result != Refused {
 		x.res.NotStored = ""
 	}
 	x.cache.count(&x.res, x.r.URL.Path)

@@ -128,7 +128,7 @@ func TestAPageThatGoesPastTheCacheSaysWhy(t *testing.T) {
 	expect.Equal(t, "Cache-Status", f.get("/").withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=bypass")
 	f.guards[0].Bypass(false)
 	expect.Equal(t, "of a page that is not served", f.get("/unserved").withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=bypass")
-	expect.Equal(t, "results", f.count(Passed), 2)
+	expect.Equal(t, "results", f.count(Bypassed), 2)
 	server.Kill()
 	expect.Equal(t, "without Redis", f.get("/").withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=redis")
 }

@@ -106,7 +106,9 @@ func TestAPageThatMayHaveBeenInvalidatedDoesNotStandInForARedisThatIsSilent(t *t
 	var made atomic.Int32
 	f := newFleetOn(t, redis, 1, Config{}, cacheguard.Config{
 		StaleFor: time.Hour, RedisTimeout: redistest.Brisk, Local: cacheguard.LocalConfig{MaxEntries: 100, TTL: time.Hour},
-	}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { says(fmt.Sprint(made.Add(1)), "Cache-Control: max-age=3600")(w, r) }))
+	}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		says(fmt.Sprint(made.Add(1)), "Cache-Control: max-age=3600")(w, r)
+	}))
 	redistest.Await(t, "it is in the tier", func() bool { f.get("/"); return f.guards[0].Stats().LocalEntries > 0 })
 	redis.Pause()
 	defer redis.Resume()

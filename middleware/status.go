@@ -21,8 +21,8 @@ const (
 	Stale    Result = "stale"    // from the cache, stale: it is being refreshed in the background, or cannot be at the moment
 	Loaded   Result = "loaded"   // by the handler, or from the cache after the handler confirmed it
 	Shared   Result = "shared"   // with the handler's response to another request, here or on another instance
-	Bypassed Result = "bypassed" // by the handler, because Redis is unavailable; shared by requests to this instance
-	Passed   Result = "passed"   // by the handler, for this request alone: no cache may answer it, or store the response; or somebody has turned the cache off
+	Bypassed Result = "bypassed" // by the handler, because Redis is unavailable or the cache bypassed; shared by requests to this instance
+	Passed   Result = "passed"   // by the handler, for this request alone: no cache may answer it, or store the response
 	Faulty   Result = "faulty"   // from the cache, with a stored response that has a status of 500 or more
 	Refused  Result = "refused"  // by the handler, for this request alone, because Config.Limits forbid to store the response
 	Failed   Result = "failed"   // not at all, or with an error of the cache itself; the handler panicked, or broke off while its client was there
@@ -36,7 +36,7 @@ type Response struct {
 	Took   time.Duration // until the response was sent, or the client left
 
 	// NotStored is why a response with the result passed or refused is not stored: the detail of its Cache-Status. Empty: the request
-	// was none that a cache may answer, or for the handler alone, or the cache is bypassed.
+	// was none that a cache may answer, or for the handler alone. With the result bypassed: "bypass" if somebody has turned the cache off, else empty.
 	NotStored string
 
 	// NotInvalidated is why other instances may go on serving what the request has changed: the invalidation could not be sent. The Guard
