@@ -30,7 +30,7 @@ LEAN := '-gcflags=all=-l -dwarf=false' -gcflags=std=
 UNRACED := '-gcflags=modernc.org/...=-race=false -l -dwarf=false'
 FLAGS = GOGC=400 GOFLAGS="$$GOFLAGS $(RACE) $(LEAN) $(if $(RACE),$(UNRACED)) -ldflags=-w -tags=$(TAGS)"
 TESTED := GOGC=400 GOMEMLIMIT=700MiB
-SCHEDULED = -shuffle=on -parallel=$(if $(RACE),6,64) -timeout=10m
+SCHEDULED = -shuffle=on -parallel=$(if $(RACE),6,64) -timeout=$(if $(THOROUGH),30m,10m)
 TEST_ARGS = -exec='env $(TESTED)' -vet=off $(SCHEDULED)
 begin = @mkdir -p .tools; export $(FLAGS); \
 	echo "Compiling $(words $(1)) test programs and their dependencies. An empty build cache takes minutes; then it is a minute."; \

@@ -312,7 +312,7 @@ func outOfMemory[K OnRedis[L], L Held](s *stage[K, L]) {
 
 func forgets[K OnRedis[L], L Held](s *stage[K, L]) {
 	server := redistest.Start(s)
-	k, other := s.on(server.Client(s), config.Lock{TTL: 3 * time.Second}), s.on(server.Client(s), config.Lock{TTL: 3 * time.Second})
+	k, other := s.on(server.Client(s), config.Lock{TTL: 5 * redistest.Brisk}), s.on(server.Client(s), config.Lock{TTL: 5 * redistest.Brisk})
 	l := s.lock(k, "x")
 	w := s.behind(k, other)
 	server.Restart() // without its data: the lock is free
