@@ -45,6 +45,17 @@ func TestABypassingGuardLoadsAndStoresNothing(t *testing.T) {
 	expect.Equal(t, "again", mustGet(t, g, "k", unwanted[string](t)), "cached")
 }
 
+func TestAPutOfABypassingGuardStoresNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	c := newCaches(t, f, new(rack).config(0))[0]
+	for _, bypassed := range []bool{true, false} {
+		f.guards[0].Bypass(bypassed)
+		expect.ErrorIs(t, c.Put(t.Context(), 1, func(context.Context) (thing, error) { return thing{}, nil }))
+		expect.Equal(t, "stored", f.exists(f.value(c.Key(1))), !bypassed)
+	}
+}
+
 func TestABypassingGuardInvalidatesForAll(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{})

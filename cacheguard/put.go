@@ -18,7 +18,7 @@ import (
 //
 // Everything said of Update holds, also for the error. Nothing is stored, and the key is merely invalidated, if write or
 // Put fails, the lock is lost, write takes longer than UpdateTimeout, something else invalidates the key while write runs,
-// or Redis refuses the value. With UpdateAnyway and without Redis, nothing is stored either, and neither with the context of an Intent or of
+// or Redis refuses the value, or the Guard is bypassed. With UpdateAnyway and without Redis, nothing is stored either, and neither with the context of an Intent or of
 // another write, whose transaction may still be rolled back.
 func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) (V, error)) error {
 	if c == nil {
@@ -38,7 +38,7 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 		start := time.Now()
 		made := newLoading(ctx, nil, c.policy.kind)
 		v, err := write(context.WithValue(ctx, loadingKey{}, made))
-		if err == nil && mayStore {
+		if err == nil && mayStore && !c.guard.off.Bypassed() {
 			p.written = &loaded{value: &v, took: time.Since(start), ttl: made.chosen(), tags: made.allTags()}
 			if p.load.tags != nil {
 				p.written.tags = append(p.written.tags, p.load.tags(&v)...)
