@@ -233,7 +233,7 @@ func (c *chaos) counts(history []event) {
 		return int64(c.check.counts[tries+" "+row]), int64(c.check.counts[adds+" "+row])
 	}
 	count, err := c.truth.Client(c).HGet(context.Background(), "counted under a lock", "value").Int64()
-	if err != nil {
+	if err != nil && !errors.Is(err, redis.Nil) { // nobody has had the lock yet
 		c.Fatal(err)
 	}
 	tried, added := counted("lock")
