@@ -147,7 +147,7 @@ func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
 	switch {
 	case j.outage.on(): // which is logged
 	case breaker.Unavailable(err):
-		j.failing.Log(context.Background(), j.cfg.Logger, slog.LevelWarn, "redis failed", key, "op", op, "error", err)
+		j.failing.Log(context.Background(), j.cfg.Logger, slog.LevelWarn, "cacheguard: redis failed", key, "op", op, "error", err)
 	case key == "":
 		j.refusals.begin(op, err)
 	default:
