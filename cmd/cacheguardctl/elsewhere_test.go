@@ -119,7 +119,7 @@ func TestACopyOfTheRedisOfTheInstancesIsAnotherRedis(t *testing.T) {
 	for _, order := range orders {
 		run(at(replica), order).want(t, failed, "READONLY")
 	}
-	expect.ErrorIs(t, copies.SlaveOf(t.Context(), "no", "one").Err())
+	expect.ErrorIs(t, copies.ReplicaOf(t.Context(), "no", "one").Err())
 	for _, order := range orders {
 		run(at(replica), order).want(t, misused, "nothing was done", "REDIS_URL names "+replica.Addr())
 		run(at(s), order).want(t, done)
