@@ -1,9 +1,6 @@
 // Summary reads what go test -json says, and says it on a screen: the output of what failed and nothing of the rest, and at the end the
 // counts, the seconds and what was slowest. It fails when a test or a package did, when none ran, and when a line that is no JSON, or an
 // action "broken", says that go test did not get to its end.
-//
-// AGAIN=4, as in .ci/run, has up to four tests that failed run a second time, alone, and lists them: each is a defect, but one among
-// thousands does not hide what the others say. A data race, a panic, a time-out or more failures fail at once. Without AGAIN every failure does.
 package main
 
 import (
@@ -13,9 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -46,9 +41,8 @@ type summary struct {
 	done    int             // packages
 	slow    []slow          // tests without a parent
 	broken  bool
-	failed  []place // tests without a parent
-	fatal   bool    // something else failed, too, or in another way than a test that fails by itself
-	untold  string  // what was said of failures that no test's name stands for: the end has it again, as the middle of a long log is often cut
+	failed  map[string]bool // packages with a test that failed
+	untold  string          // what was said of failures that no test's name stands for: the end has it again, as the middle of a long log is often cut
 }
 
 const slowest = 5
@@ -58,31 +52,15 @@ func main() {
 	began := time.Now()
 	s := &summary{
 		out: os.Stdout, live: err == nil && info.Mode()&os.ModeCharDevice != 0,
-		output: make(map[place][]string), running: make(map[string]bool), tests: make(map[string]int),
+		output: make(map[place][]string), running: make(map[string]bool), tests: make(map[string]int), failed: make(map[string]bool),
 	}
 	if err := s.read(os.Stdin); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "summary:", err)
 		os.Exit(1)
 	}
-	if !s.close(time.Since(began)) && !s.again() {
+	if !s.close(time.Since(began)) {
 		os.Exit(1)
 	}
-}
-
-// again runs tests that failed once more, and reports whether nothing else is wrong.
-func (s *summary) again() bool {
-	most, _ := strconv.Atoi(os.Getenv("AGAIN")) // 0: none
-	if s.fatal || len(s.failed) == 0 || len(s.failed) > most {
-		return false
-	}
-	passed := true
-	for _, f := range s.failed {
-		_, _ = fmt.Fprintf(s.out, "\na second run, as it failed, which is a defect: %s %s\n", f.Package, f.Test)
-		second := exec.Command("go", "test", "-vet=off", "-count=1", "-timeout=10m", "-run=^"+f.Test+"$", f.Package) //nolint:noctx // ends by itself
-		second.Stdout, second.Stderr = s.out, s.out
-		passed = second.Run() == nil && passed
-	}
-	return passed
 }
 
 func (s *summary) read(in io.Reader) error {
@@ -103,7 +81,7 @@ func (s *summary) read(in io.Reader) error {
 func (s *summary) line(line string) {
 	var e event
 	if json.Unmarshal([]byte(line), &e) != nil {
-		s.broken, s.fatal = true, true
+		s.broken = true
 		s.sayAgain(line)
 		return
 	}
@@ -114,13 +92,10 @@ func (s *summary) line(line string) {
 	case "build-output":
 		s.sayAgain(e.Output)
 	case "output":
-		s.fatal = s.fatal || strings.HasPrefix(e.Output, "panic: ") || strings.Contains(e.Output, "WARNING: DATA RACE")
 		if !strings.HasPrefix(e.Output, "=== ") { // RUN, PAUSE, CONT
 			s.output[at] = append(s.output[at], e.Output)
 		}
-	case "build-fail":
-		s.broken, s.fatal = true, true
-	case "broken":
+	case "build-fail", "broken":
 		s.broken = true
 	case "pass", "fail", "skip":
 		s.ended(at, e)
@@ -133,8 +108,7 @@ func (s *summary) ended(at place, e event) {
 	}
 	if e.Action == "fail" && e.Test == "" {
 		s.broken = true
-		if !slices.ContainsFunc(s.failed, func(f place) bool { return f.Package == at.Package }) {
-			s.fatal = true
+		if !s.failed[at.Package] {
 			s.untold += strings.Join(s.output[at], "")
 		}
 	}
@@ -143,7 +117,7 @@ func (s *summary) ended(at place, e event) {
 		s.tests[e.Action]++
 		if !strings.Contains(e.Test, "/") {
 			if e.Action == "fail" {
-				s.failed = append(s.failed, at)
+				s.failed[at.Package] = true
 			}
 			s.slow = append(s.slow, slow{at, e.Elapsed})
 			slices.SortFunc(s.slow, func(a, b slow) int { return cmp.Compare(b.seconds, a.seconds) })
@@ -173,7 +147,7 @@ func (s *summary) say(text string) {
 // close says what came of all, and reports whether all is well.
 func (s *summary) close(took time.Duration) bool {
 	for name := range s.running {
-		s.broken, s.fatal = true, true
+		s.broken = true
 		s.sayAgain(name + " did not end\n")
 	}
 	_, _ = fmt.Fprintf(s.out, "\n%d packages in %.0f s; the slowest tests:\n", s.done, took.Seconds())
