@@ -45,8 +45,8 @@ type warmed struct{ by *Cache }
 //
 // Caches that share a Guard and a Space share their pages, so routes may have Caches with settings of their own.
 //
-// These settings of the Guard apply to pages: Prefix, Local, MaxValueBytes, LoadTimeout (how long a handler may take for a response that
-// is to be stored), WaitTimeout, FailClosed, Hooks, and, with Config.LimitLoads, MaxLoads. TTL, StaleFor, EarlyRefresh and Codec do not.
+// The settings of the Guard apply to pages, but for TTL, StaleFor, EarlyRefresh, NegativeTTL, Codec, Verify and Shadow, and for MaxLoads and FleetLoads
+// without Config.LimitLoads. LoadTimeout is how long a handler may take for a response that is to be stored.
 func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 	err := cfg.check()
 	if guard == nil {
