@@ -38,14 +38,15 @@ func ExampleGuard_SetServe() {
 	for guard.Stats().Shadowed.Missed == 0 {
 		time.Sleep(time.Millisecond) // the shadow asks, and fills the cache, in the background
 	}
-	share := func(kind string, percent uint32) func(key string) bool {
+	shares := func(percent map[string]uint32) func(key string) bool {
 		return func(key string) bool {
 			h := fnv.New32a()
 			_, _ = h.Write([]byte(key)) // always the same keys; it never fails
-			return strings.HasPrefix(key, kind+":") && h.Sum32()%100 < percent
+			kind, _, _ := strings.Cut(key, ":")
+			return h.Sum32()%100 < percent[kind]
 		}
 	}
-	guard.SetServe(share("product", 100)) // after 1 and 10, over some days
+	guard.SetServe(shares(map[string]uint32{"product": 100, "page": 100, "variant": 100, "slice": 100})) // product after 1 and 10, over some days
 	before := queries
 	name, err := products.Get(ctx, 42)
 	fmt.Println(name, err, "queries:", queries-before)

@@ -93,6 +93,9 @@ func (s *settings) rollout(ctx context.Context, out io.Writer, server *backends.
 		}
 	}
 	table.Write(out, rows)
+	if why := shop.heldUp(); why != "" {
+		_, _ = fmt.Fprintf(out, "\n%s. The times of reads mean nothing.\n", why)
+	}
 	shadow := f.shadowed()
 	_, _ = fmt.Fprintf(out, "\nThe shadow: of %d reads that it repeated, the cache would have answered %d; %d old values.\n\n",
 		shadow.Hits+shadow.Missed, shadow.Hits, shadow.Old)
@@ -139,7 +142,11 @@ func (s *settings) deployments(ctx context.Context, out io.Writer, server *backe
 	}
 	table.Write(out, rows)
 	_, _ = fmt.Fprintf(out, "\nFleetLoads is %d: neither callers nor the warm-up take more connections of the database than that, all instances together.\n", fleetLoads)
-	if queries[2]*warmed > queries[1] {
+	switch why := shop.heldUp(); {
+	case queries[2]*warmed <= queries[1]:
+	case why != "":
+		_, _ = fmt.Fprintf(out, "\n%s. There were %d loads for callers after a warm-up, and %d without one.\n", why, queries[2], queries[1])
+	default:
 		return fmt.Errorf("NOT AS PROMISED: %d loads for callers after a warm-up, %d without one", queries[2], queries[1])
 	}
 	return nil

@@ -3,7 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/cacheguard/go/examples/internal/program"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -20,6 +22,18 @@ func TestARolloutShowsNoOldValueAndAWarmedVersionLoadsLittleForCallers(t *testin
 	for _, text := range []string{"\n  the older cache ", "\n  shadow for 20 % of the keys ", "\n  back to the older cache ", "0 old values", "\n  Version 2, warmed "} {
 		if !strings.Contains(out.String(), text) {
 			t.Errorf("%q is missing in\n%s", text, out.String())
+		}
+	}
+}
+
+func TestABusyMachineIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newShop(10)
+	s.queries.Store(10)
+	for took, want := range map[time.Duration]string{15 * query: "", 70 * query: program.Busy + ": a query took 14 ms on average"} {
+		s.took.Store(int64(took))
+		if got := s.heldUp(); got != want {
+			t.Errorf("%v: %q, want %q", took, got, want)
 		}
 	}
 }

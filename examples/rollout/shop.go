@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/examples/internal/program"
+	"github.com/cacheguard/go/examples/internal/table"
 )
 
 // shop is the database. The price of a product is how often it was changed.
@@ -20,6 +21,7 @@ type shop struct {
 	replaced []atomic.Int64 // prices that are shown no more: an update to them has returned
 
 	queries, running, most atomic.Int64
+	took                   atomic.Int64 // by all queries, in nanoseconds
 }
 
 func newShop(products int) *shop {
@@ -33,11 +35,21 @@ func (s *shop) price(ctx context.Context, product int) (int64, error) {
 	defer s.running.Add(-1)
 	for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
 	}
-	price := s.prices[product].Load()
+	price, began := s.prices[product].Load(), time.Now()
 	if !program.Pause(ctx, query) {
 		return 0, fmt.Errorf("price of %d: %w", product, context.Cause(ctx))
 	}
+	s.took.Add(int64(time.Since(began)))
 	return price, nil
+}
+
+// heldUp says that queries, which only wait, took twice as long as they should, so other times say nothing either; else it is empty.
+func (s *shop) heldUp() string {
+	mean := time.Duration(s.took.Load() / max(s.queries.Load(), 1))
+	if mean < 2*query {
+		return ""
+	}
+	return fmt.Sprintf("%s: a query took %s on average", program.Busy, table.Millis(mean))
 }
 
 // change raises a price, within an update of the cache.

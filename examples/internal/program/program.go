@@ -22,6 +22,9 @@ const (
 	Interrupted = 130
 )
 
+// Busy begins what a program says, without failing, when it was held up itself.
+const Busy = "THE MACHINE IS TOO BUSY TO TELL, run it again"
+
 // A Program is an example.
 type Program struct {
 	Name  string

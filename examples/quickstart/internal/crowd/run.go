@@ -81,5 +81,8 @@ func report(s settings, names []string, results []measured, out io.Writer) error
 	if why := results[last].broken(s.query); why != "" {
 		return errors.New(why)
 	}
+	if why := results[last].unclear(); why != "" {
+		_, _ = fmt.Fprintf(out, "\n%s\n", why)
+	}
 	return nil
 }
