@@ -95,7 +95,7 @@ var mistakes = map[string]model.Mistake{
 	"the common writer's lock is forgotten with its lease": {
 		"fields[6] - fields[2] - 600000 >= now", "true"},
 	"the common release hands nothing on": {
-		"fields[10] == (fields[4] or '')", "true"},
+		"fields[10] == (fields[4] or not fields[5] and '' or nil)", "true"},
 	"the common release does not look at the token": {
 		"fields[8] == ARGV[1] and", "fields[8] and"},
 }
