@@ -108,7 +108,7 @@
     slow: ['warn', (g, s) => 'Redis takes longer than the loads that it saves, for ' + s + '. So far ' + some(g.hedged, 'load', 'loads') + ' ran beside it.'],
     pending: ['bad', (g, s) => some(g.pending, 'invalidation is', 'invalidations are') + ' pending for ' + s + ': other processes may serve old values.'],
     deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used.' + (g.deaf_as ? ' ' + g.deaf_as + '.' : '') + (g.troubles.outage ? '' : ' See the user’s rights to channels.')],
-    missed: ['warn', (g, s) => 'Messages may have been missed again and again for ' + s + ': a local tier is dropped each time. Is the connection of the subscription cut?'],
+    missed: ['warn', (g, s) => 'Messages may have been missed again and again for ' + s + ': calls that wait ask again each time, and a local tier, if there is one, is dropped. Is the connection of the subscription cut?'],
     mute: ['warn', (g, s) => some(g.refused_messages, 'message', 'messages') + ' about invalidations refused for ' + s + ': local tiers of other processes, if there are any, may serve old values until Local.TTL. See the user’s rights to channels.'],
     saturated: ['warn', (g, s) => some(g.queued, 'load waits', 'loads wait') + ' for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
     fleet: ['warn', (g, s) => 'Loads wait for FleetLoads for ' + s + ': all processes together run as many as it allows. Is the database slow?'],

@@ -28,7 +28,8 @@ type Config struct {
 	TTL time.Duration
 
 	// StaleFor is how long after its TTL an entry is still served, while one background load in the fleet replaces it
-	// or if such loads fail. An Invalidate ends that at once. Default: 0, off.
+	// or if such loads fail. An Invalidate ends that at once, except that a local tier serves its values as stale while Redis does not
+	// answer, within Local.TTL, whatever others invalidate. Default: 0, off.
 	StaleFor time.Duration
 
 	// NegativeTTL is how long ErrNotFound is remembered. Default: 10 seconds, at most TTL. -1: not at all.

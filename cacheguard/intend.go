@@ -32,7 +32,8 @@ var (
 //
 // Done invalidates everything named. If this process dies, that happens when the intent expires: within twice LeaseTTL. Nobody waits for an
 // intent: until then, reads are answered and loaded as usual. But nothing that is cached, or was loaded before, lasts longer than the
-// intent. After Done returned nil, no Get returns an older value. Intents exclude nobody, and any number may stand on a key: the database
+// intent. If the process is paused for longer than that, then commits, and dies before its next renewal announces the intent again, an older
+// value can stay until its TTL. After Done returned nil, no Get returns an older value. Intents exclude nobody, and any number may stand on a key: the database
 // orders its writers. Where readers must not see the older value while the transaction commits, use Update.
 //
 // Empty Changes are fine. An empty key or tag, or a tag that is too long, is an error, and so is a *RedisError whose Op is intend: Redis does

@@ -54,6 +54,9 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 // before. As with Invalidate, the request is sent, and answered, even if ctx has ended. If it fails, it is pending, and until it succeeds the
 // Guard does not serve entries with the tag. The Key of the *RedisError is the tag.
 //
+// Of two calls, for tags and for keys, the one for what is made of other values (CacheConfig.MadeOf) comes last, or a load in between makes it
+// of old ones. Intend with both, and Done at once, order them.
+//
 // An empty tag, and one of more than 512 bytes, is an error; the others are invalidated all the same.
 func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	if g == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -48,9 +47,6 @@ func (p parts) AskEcho(part int, echo func(key string) *script.Call) {
 	key := p.guard.breakers.Key(part)
 	_, err := p.guard.link.Do(context.Background(), key, &send.Call{Script: echo(key), Rank: send.Ordinary})
 	_, refused := script.Answer(err)
-	if refused && strings.Contains(err.Error(), "can't run this command") { // Redis does not say which
-		err = fmt.Errorf("PUBLISH, or else DEL, is not allowed to the user: ACL SETUSER gives it: %w", err)
-	}
 	switch journal := &p.guard.journal; {
 	case refused: // else, what comes back is the answer
 		journal.Subscribed(false, p.guard.redisError("echo", "", err))

@@ -133,7 +133,8 @@ func (g *Guard) open() (err error) {
 
 // Close cancels the running loads, releases their leases, and returns when everything that the Guard started has ended. A
 // loader that ignores its context delays Close, and so do the client's time-outs when Redis hangs. Waiting calls return
-// ErrClosed. A loader or hook must not call Close. Close may be called more than once, and always returns nil.
+// ErrClosed. Invalidations that are pending are tried once more; the Logger gets the names of those that fail, and nobody sends them again.
+// A loader or hook must not call Close. Close may be called more than once, and always returns nil.
 func (g *Guard) Close() error {
 	if g == nil {
 		return nil // New failed: there is nothing to close
@@ -152,6 +153,7 @@ func (g *Guard) Close() error {
 		g.writes.Close()
 		g.loaders.limits.End()
 		g.life.Close(ErrClosed, nil)
+		g.writes.Forget()
 		g.loaders.limits.Close()
 		g.link.Close()
 		g.leave()

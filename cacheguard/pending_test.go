@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,18 @@ func TestCloseTriesOnceMoreToSendWhatIsPending(t *testing.T) {
 	<-rule.Hit()
 	expect.Equal(t, "Close", f.guards[0].Close(), nil)
 	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
+}
+
+func TestCloseNamesWhatItForgets(t *testing.T) {
+	t.Parallel()
+	cfg, log := logged()
+	f, proxy := broken(t, shared, cfg)
+	proxy.On(scriptOf("invalidate"), redistest.ReplyError("ERR not now"))
+	if err := f.guards[0].Invalidate(context.Background(), numbered(0, 12)...); err == nil {
+		t.Fatal("no error")
+	}
+	expect.Equal(t, "Close", f.guards[0].Close(), nil)
+	expectIn(t, strings.Join(lines(log(), "Close forgets"), ""), "level=WARN", " count=12 ", " and 2 more")
 }
 
 // One node of a cluster that hangs must not keep the keys of the others from being invalidated.

@@ -77,6 +77,17 @@ func TestEachOperationThatWasRefusedHasALineWhenThatIsOver(t *testing.T) {
 	await("all is over", func() bool { return slices.Equal(opsOf(log(), "redis refuses no more"), began) })
 }
 
+// A lock's script ends itself where a command fails.
+func TestARefusalWithinAnUpdatesLockIsAsRedisSaysIt(t *testing.T) {
+	t.Parallel()
+	f := newFleetOn(t, shared.Client(t), Config{}, shared.Client(t, shared.As(t, "~*", "&*", "+@all", "-hset")))
+	f.events.quiet = true
+	err := f.guards[0].Update(t.Context(), "k", func(context.Context) error { return nil })
+	if text := fmt.Sprint(err); !strings.Contains(text, "NOPERM") || strings.Contains(text, "ERR ERR") {
+		t.Error(text)
+	}
+}
+
 // The subscription stands, and what is published does not arrive: Stats says so, and the log.
 func TestAUserWhoMayNotPublishHasLostTheSubscription(t *testing.T) {
 	t.Parallel()
@@ -98,7 +109,7 @@ func TestAUserWhoMayNotPublishHasLostTheSubscription(t *testing.T) {
 	})
 	s.Client(t).Do(t.Context(), "acl", "setuser", "app", "-publish")
 	await("subscription lost")
-	expectIn(t, lines(log(), "subscription lost")[0], "PUBLISH, or else DEL, is not allowed to the user: ACL SETUSER") // of which Redis says nothing within a script
+	expectIn(t, lines(log(), "subscription lost")[0], "NOPERM", "`cacheguardctl check`, as this user, names it") // Redis does not, within a script
 	s.Client(t).Do(t.Context(), "acl", "setuser", "app", "+publish")
 	await("subscription back")
 	await("redis refuses no more")

@@ -191,6 +191,22 @@ func TestAKeyThatADeadRedisKeepsIsNotSaidToBeRemoved(t *testing.T) {
 	expect.Equal(t, "counted", c.guard.Stats().NotReplaced > 0, true)
 }
 
+// It was removed here, or by another process.
+func TestAKeyThatCouldNotBeLoadedInTheBackgroundIsNamed(t *testing.T) {
+	t.Parallel()
+	cfg, log := logged()
+	f := newFleet(t, standalone(t), 1, cfg)
+	load := func() (string, error) { return "v", nil }
+	c := newCaches(t, f, CacheConfig[int, string]{Name: "hot", Replace: time.Hour, Load: func(context.Context, int) (string, error) { return load() }})[0]
+	f.wantOf(c, 1, "v", nil)
+	f.stored()
+	load = func() (string, error) { return "", errBroken }
+	expect.Equal(t, "it is removed", f.guards[0].writes.InvalidateOnce(t.Context(), []string{c.Key(1)}, nil), nil)
+	f.guards[0].reload(t.Context(), c.Key(1))
+	redistest.Await(t, "a line", func() bool { return len(lines(log(), "could not be replaced")) == 1 })
+	expectIn(t, lines(log(), "could not be replaced")[0], " key="+c.Key(1)+" ")
+}
+
 // A service in which that happens with each write is healthy.
 func TestWhatIsRemovedByDesignIsLoggedOnceForACacheAndAReasonAndCountedAlways(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func (c *Cache) InvalidatePrefix(ctx context.Context, prefix string) error {
 }
 
 // InvalidateTags is Invalidate for all pages whose response has one of the tags in Cache-Tag or Surrogate-Key. Its cost does not depend on
-// the number of pages. Tags are compared as they are. A tag that no response can have is an error: an empty string, or several tags in one
+// the number of pages. A tag that a loader sets, of the same text, is another name: it is for Guard.InvalidateTags. Tags are compared as they are. A tag that no response can have is an error: an empty string, or several tags in one
 // string. The other tags are invalidated all the same. With a context of Soft it invalidates nothing, and returns an error.
 func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 	switch {

@@ -147,7 +147,7 @@ func (g *pagedGuard) trouble(name string) finding {
 			f.Detail += ": " + g.DeafAs
 		}
 	case "missed":
-		f.Detail = "messages may have been missed again and again" + lasted + ": a local tier is dropped each time"
+		f.Detail = "messages may have been missed again and again" + lasted + ": calls that wait ask again each time, and a local tier, if there is one, is dropped"
 	case "mute":
 		f.Detail = "messages about invalidations are refused" + lasted + ": other local tiers, if there are any, may serve old values until Local.TTL"
 	case "saturated":

@@ -81,7 +81,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		`warning shop-2: its Guard "tier": Redis does not answer, for 9s, and 1 more: see check --prefix tier`,
 		`ok shop-2: its page shows nothing wrong with the Guard "shop"`,
 		"warning shop-3: messages do not arrive: subscribe to shop:inbox:x: NOPERM",
-		"warning shop-3: messages may have been missed again and again, for 4s: a local tier is dropped each time",
+		"warning shop-3: messages may have been missed again and again, for 4s: calls that wait ask again each time, and a local tier, if there is one, is dropped",
 		"warning shop-3: messages about invalidations are refused, for 5s: other local tiers, if there are any, may serve old values until Local.TTL",
 		"warning shop-3: mail (mutex): messages do not arrive: calls that wait for locks poll",
 		"warning shop-3: Redis answered with an error, last 26s ago and not since then: get: NOPERM",

@@ -66,6 +66,9 @@ local function settle(well, reply)
     return refused
   end
   if not well then
+    if string.find(tostring(reply), '^%u+ ') then
+      return {err = reply} -- what Redis said, before which error puts ERR
+    end
     error(reply, 0)
   end
   return reply

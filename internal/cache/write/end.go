@@ -1,6 +1,7 @@
 package write
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -56,13 +57,13 @@ func (c *Change) expire() {
 // warn logs that the change stood for too long.
 func (c *Change) warn(message string) {
 	c.of.Logger.LogAttrs(context.Background(), slog.LevelWarn, "cacheguard: "+message,
-		slog.String("for", time.Since(c.since).Round(time.Millisecond).String()), slog.String("names", errs.Names(c.shown()).String()))
+		slog.String("for", time.Since(c.since).Round(time.Millisecond).String()), slog.String("names", errs.Names(shown(c.named())).String()))
 }
 
-// shown are the names of what is named, as people know them.
-func (c *Change) shown() (names []string) {
-	for _, t := range c.named() {
-		names = append(names, t.shown(t))
+// shown are the names of targets, as people know them.
+func shown(on []target) (names []string) {
+	for _, t := range on {
+		names = append(names, cmp.Or(t.shown(t), "everything"))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

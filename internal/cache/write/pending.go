@@ -1,14 +1,16 @@
 package write
 
 import (
-	"cmp"
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 const (
@@ -104,7 +106,7 @@ func (w *Writes) addPending(all []request, after []target) (start []int) {
 			continue
 		}
 		if first == "" {
-			first = cmp.Or(r.shown(r.target), "everything")
+			first = shown([]target{r.target})[0]
 		}
 		t := w.plain(r.target)
 		k, again := p.parts[t.part][t]
@@ -137,6 +139,20 @@ func (w *Writes) plain(t target) target {
 		t.sort = keys{w}
 	}
 	return t
+}
+
+// Forget names what is pending at the end of the Guard: nobody sends it any more.
+func (w *Writes) Forget() {
+	w.pending.mu.Lock()
+	var left []target
+	for _, part := range w.parts {
+		left = slices.AppendSeq(left, maps.Keys(part))
+	}
+	w.pending.mu.Unlock()
+	if names := shown(left); len(names) > 0 {
+		w.Logger.LogAttrs(context.Background(), slog.LevelWarn, "cacheguard: Close forgets invalidations, redis could not be told: invalidate again",
+			slog.Int("count", len(names)), slog.String("names", errs.Names(names).String()))
+	}
 }
 
 // count is how many of the target's sort there are.

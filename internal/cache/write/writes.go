@@ -138,7 +138,7 @@ func (w *Writes) Oldest() string {
 	if !c.shared {
 		what = "update of"
 	}
-	return fmt.Sprint(what, " ", errs.Names(c.shown()))
+	return fmt.Sprint(what, " ", errs.Names(shown(c.named())))
 }
 
 func (w *Writes) oldestLocked() (oldest *Change) {

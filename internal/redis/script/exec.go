@@ -23,6 +23,7 @@ func Exec(ctx context.Context, pipe redis.Pipeliner) {
 		if cmd.Err() == nil && isUnanswered(cmd) {
 			cmd.SetErr(err)
 		}
+		explain(cmd)
 	}
 }
 

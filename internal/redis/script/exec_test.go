@@ -64,6 +64,17 @@ func TestNoCommandOfAPipelineEndsWithNeitherReplyNorError(t *testing.T) {
 	}
 }
 
+// Within a script, Redis 7.0 says neither NOPERM nor which command.
+func TestAScriptThatTheUserMayNotRunToItsEndSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	rdb, set := shared.Client(t, shared.As(t, "~*", "+@all", "-hset")), call(script.New("return redis.call('HSET', KEYS[1], 'a', 'b')"), "hash")
+	for name, err := range map[string]error{"alone": set.Run(t.Context(), rdb).Err(), "in a pipeline": script.RunAll(t.Context(), rdb, []*script.Call{set})[0].Err()} {
+		if !script.Says(err, "NOPERM ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A pipeline's error counts as well as each command's, and Exec looks at both.
 func TestPipelinesRunInOnePlace(t *testing.T) {
 	t.Parallel()

@@ -68,6 +68,7 @@ func (c *Call) Run(ctx context.Context, rdb Processor) *redis.Cmd {
 	for _, p := range unpublished(ctx, cmd) {
 		_ = rdb.Process(ctx, p) // waiters have timers
 	}
+	explain(cmd)
 	return cmd
 }
 

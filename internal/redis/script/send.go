@@ -31,6 +31,23 @@ func Answer(err error) (text string, ok bool) {
 	return answer.Error(), true
 }
 
+// lacking is the answer to a script with a command that the user may not run. Redis 7.0 says neither NOPERM nor which.
+type lacking struct{ answer string }
+
+func (l lacking) Error() string {
+	return "NOPERM the user lacks the right to a command of this script, `cacheguardctl check`, as this user, names it: " + l.answer
+}
+
+// RedisError marks it as an answer.
+func (lacking) RedisError() {}
+
+// explain says what to do where Redis does not.
+func explain(cmd redis.Cmder) {
+	if answer, _ := Answer(cmd.Err()); strings.Contains(answer, "executing the script can't run this command") {
+		cmd.SetErr(lacking{answer})
+	}
+}
+
 // IsNil reports whether Redis answered that there is nothing.
 func IsNil(err error) bool { return errors.Is(err, redis.Nil) }
 

@@ -73,6 +73,9 @@ local function settle(well, reply)
     redis.call('PEXPIRE', key, whole(ttl))
   end
   if not well then
+    if string.find(tostring(reply), '^%u+ ') then
+      return {err = reply} -- what Redis said, before which error puts ERR
+    end
     error(reply, 0)
   end
   return reply
