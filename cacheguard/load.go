@@ -99,6 +99,9 @@ func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 		l.runProtected(ctx, j, load, done)
 	})
 	out := l.await(ctx, j.key, done)
+	if _, late := errors.AsType[*loadTimeout](out.err); late {
+		l.judge(ctx, j, load, l.cfg.LoadTimeout, out.err) // now, as its loader may never return
+	}
 	out.origin = l.cfg.Hooks.origin(ctx)
 	return out
 }
@@ -260,7 +263,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 		out.tags, out.again = append(load.allTags(), tags...), load.again.Load()
 		load.end(out.err)
 		l.learn(j, out.tags)
-		l.judge(ctx, j, out.err)
+		l.judge(ctx, j, load, out.took, out.err)
 		l.onLoad(j, out.took, out.err)
 		done <- out
 	})
@@ -297,7 +300,7 @@ func (l *loading) begin(ctx context.Context) (within context.Context) {
 	l.began = time.Now()
 	l.loaders.note(l, true)
 	l.loaders.running.Add(1)
-	l.kind.running.Add(1)
+	l.kind.failing.Running.Add(1)
 	within, l.task = l.loaders.cfg.Hooks.beginMany(ctx, TaskLoad, l.keys)
 	l.shown = l.loaders.journal.Observer.Load().LoadBegins(l.keys[0], len(l.keys))
 	return within
@@ -310,7 +313,7 @@ func (l *loading) end(err error) {
 	}
 	l.loaders.note(l, false)
 	l.loaders.running.Add(-1)
-	l.kind.running.Add(-1)
+	l.kind.failing.Running.Add(-1)
 	l.task(End{Err: err})
 	l.loaders.journal.Observer.Load().LoadEnds(l.shown, failed(err))
 }

@@ -262,7 +262,7 @@ func (c *Cache[K, V]) Stats() Stats {
 		return Stats{}
 	}
 	k := c.policy.kind
-	return Stats{Loading: int(k.running.Load()), Pending: c.guard.writes.PendingOf(k.name + ":")}
+	return Stats{Loading: int(k.failing.Running.Load()), Pending: c.guard.writes.PendingOf(k.name + ":")}
 }
 
 // Guard is the Guard that the Cache is a view of.

@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -43,6 +44,48 @@ func TestALoadThatOutlivesItsTimeoutSaysSo(t *testing.T) {
 			close(hang)
 		})
 	}
+}
+
+func TestLoadsThatOutliveTheirTimeoutHaveFailedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, log := logged()
+		cfg.Disabled, cfg.LoadTimeout, cfg.MaxLoads = true, 5*time.Second, 50
+		g, err := New(nil, cfg)
+		expect.ErrorIs(t, err)
+		defer func() { expect.ErrorIs(t, g.Close()) }()
+		g.observed()
+		hang, failure, k := make(chan struct{}), errors.New("relation products is locked"), 0
+		load := func(context.Context, int) (string, error) { return "", failure }
+		c := products(t, g, func(ctx context.Context, k int) (string, error) { return load(ctx, k) })
+		get := func() error {
+			k++
+			_, err := c.Get(t.Context(), k)
+			return err
+		}
+		for range 14 {
+			expect.ErrorIs(t, get(), failure)
+			time.Sleep(time.Second)
+		}
+		load = func(context.Context, int) (string, error) {
+			<-hang
+			return "", failure
+		}
+		for range 12 {
+			expect.ErrorIs(t, get(), context.DeadlineExceeded)
+		}
+		time.Sleep(time.Minute) // nobody asks
+		now := seen(t, g, "product")
+		expect.Equal(t, "it lasts", now.Failing.For > 2*time.Minute && now.Failing.Failed > 0, true)
+		expect.Equal(t, "all fail", now.Failing.Failed, now.Failing.Loads)
+		expectIn(t, now.Failing.Last, "LoadTimeout")
+		expect.Equal(t, "ever", now.Failed, 14+12)
+		expect.Equal(t, "all-clears", len(lines(log(), "few loads fail")), 0)
+		close(hang)
+		synctest.Wait()
+		now = seen(t, g, "product")
+		expect.Equal(t, "once each", now.Failed, 14+12)
+		expect.Equal(t, "it is over", now.Failing.For, 0)
+	})
 }
 
 func TestCloseSaysOnceWhatItWaitsFor(t *testing.T) {

@@ -53,7 +53,6 @@ type kind struct {
 	slot      string // see protocol.VersionSlot: there are four, so an entry in one may be of another version
 	maxLoads  int
 	loadSlots *slots.Slots // of maxLoads; nil: no limit but the Guard's
-	running   atomic.Int64 // loaders
 	tally     observe.Tally
 	aliens    guess.Aliens
 	unread    report.Throttle // what is logged

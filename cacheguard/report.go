@@ -96,8 +96,14 @@ func (g *Guard) onStale(key string, e protocol.Entry) {
 	}
 }
 
-// judge notes whether a load failed, unless nobody waits for it any more: then its error says nothing about the source.
-func (l *loaders) judge(ctx context.Context, j *load, err error) {
+// judge counts a load, once, and notes whether it failed, unless nobody waits for it any more: then its error says nothing about the source.
+func (l *loaders) judge(ctx context.Context, j *load, load *loading, took time.Duration, err error) {
+	if load.judged.Swap(true) {
+		return
+	}
+	if o := l.journal.Observer.Load(); o != nil {
+		o.Loaded(&j.policy.kind.tally, took, failed(err))
+	}
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 	case failed(err):
@@ -109,9 +115,6 @@ func (l *loaders) judge(ctx context.Context, j *load, err error) {
 
 // onLoad reports a run of a loader.
 func (l *loaders) onLoad(j *load, took time.Duration, err error) {
-	if o := l.journal.Observer.Load(); o != nil {
-		o.Loaded(&j.policy.kind.tally, took, failed(err))
-	}
 	if err == nil {
 		l.cost.Took(took)
 		j.policy.kind.cost.Took(took)

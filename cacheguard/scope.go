@@ -66,8 +66,9 @@ type loading struct {
 	parent  *loading     // the load whose loader made this one necessary
 	ttl     atomic.Int64 // set by SetTTL; unset: the Guard's
 	again   atomic.Bool  // what it returns was read, and not made
-	task    func(End)    // ends the task; nil: none has begun
-	began   time.Time    // the same
+	judged  atomic.Bool  // it is counted
+	task    func(End) // ends the task; nil: none has begun
+	began   time.Time // the same
 	shown   *observe.Load
 
 	mu   sync.Mutex

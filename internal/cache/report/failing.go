@@ -22,9 +22,12 @@ const (
 
 // Failing says for how long many loads of a kind fail. It judges the loads of this span and of the one before, so of the last ten to twenty seconds: there is
 // trouble when at least three and at least a quarter of them failed, for a second or more. It is over when at most a twentieth did, or none has failed for
-// twenty seconds. In between all stays as it is, so trouble does not come and go. Loads judge, and who looks; a timer only ends a trouble without either.
+// twenty seconds and no loader runs: it may hang. In between all stays as it is, so trouble does not come and go. Loads judge, and who looks; a timer only ends a trouble
+// without either.
 type Failing struct {
 	episode
+	Running atomic.Int64 // loaders
+
 	of   []any  // the kind
 	some uint64 // so many failures are trouble
 	said func(failed, loads uint64) []any
@@ -90,7 +93,7 @@ func (f *Failing) loadedLocked(now time.Time, err error, text string) {
 	switch {
 	case !f.on():
 	case f.noneFail == nil:
-		f.noneFail = time.AfterFunc(2*failingSpan, func() { f.Now() })
+		f.noneFail = time.AfterFunc(2*failingSpan, f.look)
 	default:
 		f.noneFail.Reset(2 * failingSpan)
 	}
@@ -118,9 +121,27 @@ func (f *Failing) judgeLocked(loads, failed uint64) {
 func (f *Failing) Now() observe.Failing {
 	f.judging.Lock()
 	defer f.judging.Unlock()
-	loads, failed := f.countLocked(time.Now())
-	f.judgeLocked(loads, failed)
+	loads, failed := f.nowLocked()
 	return observe.Failing{For: f.lasting(), Loads: loads, Failed: failed, Last: f.why}
+}
+
+// nowLocked judges, unless what is known of a trouble is of loads that ended before those that run now.
+func (f *Failing) nowLocked() (loads, failed uint64) {
+	if f.Running.Load() > 0 && f.on() {
+		return f.spans[0].loads + f.spans[1].loads, f.spans[0].failed + f.spans[1].failed
+	}
+	loads, failed = f.countLocked(time.Now())
+	f.judgeLocked(loads, failed)
+	return loads, failed
+}
+
+// look ends a trouble at which nobody looks, or looks again.
+func (f *Failing) look() {
+	f.judging.Lock()
+	defer f.judging.Unlock()
+	if f.nowLocked(); f.on() && f.Running.Load() > 0 {
+		f.noneFail.Reset(2 * failingSpan)
+	}
 }
 
 func (f *Failing) close() {

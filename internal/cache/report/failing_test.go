@@ -123,6 +123,24 @@ func TestATroubleEndsWhenNobodyLoads(t *testing.T) {
 	})
 }
 
+func TestATroubleDoesNotEndWhileALoaderHangs(t *testing.T) {
+	failingLoads(t, func(f *Failing, load func(int, error), text func() string) {
+		for range 4 {
+			load(1, errLocked)
+			time.Sleep(time.Second)
+		}
+		f.Running.Add(1)
+		time.Sleep(10 * failingSpan)
+		expect.Equal(t, "not over", lines(text(), "few loads fail"), 0)
+		now := f.Now()
+		expect.Equal(t, "failed, as is known", now.Failed == 4 && now.Loads == 4 && now.For > 10*failingSpan, true)
+		f.Running.Add(-1) // nobody looks
+		time.Sleep(2 * failingSpan)
+		synctest.Wait()
+		expect.Equal(t, "over", lines(text(), "few loads fail"), 1)
+	})
+}
+
 func TestAFailureOfAnotherInstanceCountsOnce(t *testing.T) {
 	failingLoads(t, func(f *Failing, load func(int, error), text func() string) {
 		for range 3 {
