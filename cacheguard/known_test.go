@@ -38,6 +38,15 @@ func TestTagsAndKeysThatNothingHasAreCountedWhenTheyAreInvalidated(t *testing.T)
 	expect.Equal(t, "in Stats", fmt.Sprint(g.Stats().UnknownTags, g.Stats().UnknownKeys), "3 3")
 }
 
+func TestTagsOfASourceAreKnown(t *testing.T) {
+	t.Parallel()
+	g := newFleet(t, standalone(t), 1, Config{}).guards[0]
+	_, _, err := Fetch(t.Context(), g, "page:/p/1", Source[string]{Tags: []string{"path:/p/"}, Load: func(context.Context, *string) (string, error) { return "v", nil }})
+	expect.ErrorIs(t, err)
+	expect.ErrorIs(t, g.InvalidateTags(t.Context(), "path:/p/"))
+	expect.Equal(t, "unknown", g.Stats().UnknownTags, 0)
+}
+
 // times is how often each kind was invalidated, as a map is printed.
 func times(unknown map[string]observe.Mistyped) string {
 	all := make(map[string]uint64)

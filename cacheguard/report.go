@@ -129,6 +129,7 @@ func (l *loaders) onLoad(j *load, took time.Duration, err error) {
 
 // learn notes what a load had: its tags, and its key, unless that is of a Cache, which is known.
 func (l *loaders) learn(j *load, tags []string) {
+	l.journal.Tags.Had(j.known...)
 	l.journal.Tags.Had(tags...)
 	if j.policy.isNamed() {
 		l.journal.Keys.Had()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,7 +117,7 @@ func reachable(ctx context.Context, raw string, cluster bool) (rdb redis.Univers
 	if reached = reach(ctx, rdb); isUnreachable(reached) {
 		reached = fmt.Errorf("Redis cannot be reached from here: %s: %w", hostsOf(raw), reached) //nolint:staticcheck // it is a name
 	}
-	if err := noSentinel(ctx, rdb, raw, reached); err != nil {
+	if err := cmp.Or(noPrimary(raw, reached), noSentinel(ctx, rdb, raw, reached)); err != nil {
 		_ = rdb.Close() // it has answered
 		return nil, nil, err
 	}

@@ -50,4 +50,7 @@ func TestASentinelIsNotTakenForARedis(t *testing.T) {
 		}
 	}
 	ctl(t, "redis+sentinel://"+is+"/"+name, "check", "--no-locks").want(t, done)
+	for _, args := range [][]string{{"check"}, {"invalidate", "a"}} {
+		ctl(t, "redis+sentinel://"+is+"/wrong", args...).want(t, misused, is+" answers, and knows no primary of the name")
+	}
 }

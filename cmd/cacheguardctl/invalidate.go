@@ -58,10 +58,19 @@ func (r invalidated) rows() (rows [][]string) {
 	return append(rows, noted(r.Notes)...)
 }
 
+// longestTag is what package cacheguard takes, in bytes.
+const longestTag = 512
+
 // Validate is called by kong.
 func (c *invalidate) Validate() error {
 	if len(c.Keys) == 0 && len(c.Tag) == 0 && len(c.Cache) == 0 && !c.All {
 		return errors.New("name keys, a --tag, a --cache or --all")
+	}
+	if slices.Contains(slices.Concat(c.Keys, c.Tag, c.Cache), "") {
+		return errors.New("a key, a --tag or a --cache is empty")
+	}
+	if slices.ContainsFunc(c.Tag, func(tag string) bool { return len(tag) > longestTag }) {
+		return fmt.Errorf("a --tag is longer than %d bytes", longestTag)
 	}
 	return nil
 }
@@ -78,18 +87,23 @@ func (c *invalidate) Run(e *env) error {
 		return err
 	}
 	defer guard.Close()
+	kinds, err := kindsOf(guard, c.Cache)
+	if err != nil {
+		return err
+	}
 	told := untold{channel: channel(e)}
 	e.rdb.AddHook(after(told.note))
 	none, unseen := missing(e, guard, c.Keys)
 	unused, unasked := unusedTags(e, c.Tag)
+	meant := ofPages(e, unused)
 	if len(c.Keys) > 0 {
 		err = guard.Invalidate(e.ctx, c.Keys...)
 	}
 	if len(c.Tag) > 0 {
 		err = errors.Join(err, guard.InvalidateTags(e.ctx, c.Tag...))
 	}
-	for _, name := range c.Cache {
-		err = errors.Join(err, invalidateCache(e.ctx, guard, name))
+	for _, kind := range kinds {
+		err = errors.Join(err, kind.InvalidateAll(e.ctx))
 	}
 	if c.All {
 		err = errors.Join(err, guard.InvalidateAll(e.ctx))
@@ -97,7 +111,7 @@ func (c *invalidate) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	notes := slices.Concat(e.notes, c.unknown(e, c.Keys, c.Cache, c.Tag))
+	notes := slices.Concat(e.notes, c.unknown(e, c.Keys, c.Cache, c.Tag), meant)
 	if unseen = errors.Join(unseen, unasked); unseen != nil {
 		notes = append(notes, "whether anything was there is not known: "+unseen.Error())
 	}
@@ -108,15 +122,20 @@ func (c *invalidate) Run(e *env) error {
 	}), told.err())
 }
 
-// invalidateCache removes what there is of a kind. A kind is a name: what its keys and values are does not matter for that.
-func invalidateCache(ctx context.Context, guard *cacheguard.Guard, name string) error {
-	kind, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[string, []byte]{
-		Name: name, Load: func(context.Context, string) ([]byte, error) { return nil, cacheguard.ErrNotFound }, // nobody asks
-	})
-	if err != nil {
-		return fmt.Errorf("--cache: %w", err)
+var errNoName = errors.New("nothing was done: --cache")
+
+// kindsOf makes Caches of the names. What their keys and values are does not matter for what is to be removed.
+func kindsOf(guard *cacheguard.Guard, names []string) (all []*cacheguard.Cache[string, []byte], err error) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		kind, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[string, []byte]{
+			Name: name, Load: func(context.Context, string) ([]byte, error) { return nil, cacheguard.ErrNotFound }, // nobody asks
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errNoName, err)
+		}
+		all = append(all, kind)
 	}
-	return kind.InvalidateAll(ctx)
+	return all, nil
 }
 
 // bypass turns the cache off for a while.

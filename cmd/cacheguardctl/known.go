@@ -20,8 +20,14 @@ func (a *asked) unknown(e *env, keys, caches, tags []string) (notes []string) {
 		return nil
 	}
 	var guards []*pagedGuard
-	if err := a.each(e, func(p *paged) { guards = append(guards, p.of(e.all.Prefix)...) }); err != nil {
-		notes = append(notes, "not all instances were asked: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+	read := 0
+	err := a.each(e, func(p *paged) { guards, read = append(guards, p.of(e.all.Prefix)...), read+1 })
+	if err != nil {
+		why := strings.ReplaceAll(err.Error(), "\n", "; ")
+		if read == 0 {
+			return []string{"no page could be read, so whether instances have what was named, and use this Redis, is not known: " + why}
+		}
+		notes = append(notes, "not all instances were asked: "+why)
 	}
 	if len(guards) == 0 {
 		return append(notes, noGuard(e))
@@ -159,6 +165,22 @@ func unusedTags(e *env, tags []string) (none []string, err error) {
 		}
 	}
 	return none, nil
+}
+
+// ofPages says what may be meant by tags that no entry has: what instances remember of tags does not tell those of pages apart.
+func ofPages(e *env, unused []string) (notes []string) {
+	for _, tag := range unused {
+		kind, _, _ := strings.Cut(journal.KindOf(tag), "@") // and the Space
+		if field := map[string]string{"tag": "Cache-Tag", "path": "Config.Prefixes"}[kind]; field != "" {
+			notes = append(notes, fmt.Sprintf("no entry has the tag %q: if it is of pages, is it spelled as in %s?", tag, field))
+		}
+		for _, meant := range []string{"tag:" + tag, "path:" + tag} {
+			if used, err := e.has(epoch.OfTag(meant)); used && err == nil {
+				notes = append(notes, fmt.Sprintf("no entry has the tag %q, and pages have %q: did you mean that?", tag, meant))
+			}
+		}
+	}
+	return notes
 }
 
 // isNothing reports whether no version has an entry, and nobody loads one.

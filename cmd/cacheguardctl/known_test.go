@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -28,6 +32,8 @@ func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 	prefix := "test-" + rand.Text()
 	guard := newGuard(t, shared.Client(t), prefix)
 	keep(t, guard, "category:x") // a load reads the epoch of everything, and one of the tag "all"
+	_, err := cacheguard.Get(t.Context(), guard, "page:x", func(ctx context.Context) (string, error) { cacheguard.SetTags(ctx, "tag:product-3"); return "v", nil })
+	expect.ErrorIs(t, err)
 	page := pageOf(t, `{"guards":[{"prefix":"`+prefix+`","tags":["category","all"],"keys":[],"caches":[{"name":"","answers":{}},{"name":"product"}]},
 		{"prefix":"other","tags":["categroy"],"keys":["prodcut"],"caches":[{"name":"","answers":{"hit":1}},{"name":"prodcut"}]}]}`)
 	pages := pageOf(t, `{"guards":[{"prefix":"`+prefix+`","tags":["tag"],"keys":["page"],"caches":[]}]}`)
@@ -48,7 +54,10 @@ func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 			`note: no page shows a Cache with the Name "prodcut"` + "\n"},
 		{prefix, []string{"--tag", "category:shoes", "--tag", "categroy:shoes", "--page", page}, "invalidated tag  category:shoes  nothing had it\ninvalidated tag  categroy:shoes  nothing had it\n" +
 			`note: no load of these instances has had the tag "categroy:shoes", or one like it` + "\n"},
-		{prefix, []string{"page:https://shop.example/", "--tag", "tag:produkt-7", "--page", pages}, "invalidated      page:https://shop.example/  nothing was there\ninvalidated tag  tag:produkt-7               nothing had it\n"},
+		{prefix, []string{"page:https://shop.example/", "--tag", "tag:produkt-7", "--page", pages}, "invalidated      page:https://shop.example/  nothing was there\ninvalidated tag  tag:produkt-7               nothing had it\n" +
+			`note: no entry has the tag "tag:produkt-7": if it is of pages, is it spelled as in Cache-Tag?` + "\n"},
+		{prefix, []string{"--tag", "product-3", "--page", pages}, "invalidated tag  product-3  nothing had it\n" + `note: no load of these instances has had the tag "product-3", or one like it` + "\n" +
+			`note: no entry has the tag "product-3", and pages have "tag:product-3": did you mean that?` + "\n"},
 		{"old", []string{"x", "--tag", "x", "--page", old}, "invalidated      x  nothing was there\ninvalidated tag  x  nothing had it\n"},
 	} {
 		if test.want == "invalidated  a\n" {
@@ -62,7 +71,31 @@ func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 		r := ctl(t, at(shared), slices.Concat([]string{"--prefix", prefix + "s"}, order, []string{"--page", page})...)
 		r.want(t, misused, "nothing was done", `no page shows a Guard with the Prefix "`+prefix+`s": is --prefix right? They have "other", "`+prefix+`"`)
 	}
-	ctl(t, at(shared), "--prefix", prefix, "invalidate", "a", "--page", "http://127.0.0.1:1").want(t, done, "not all instances were asked", "refused")
+	ctl(t, at(shared), "--prefix", prefix, "invalidate", "a", "--page", page+",http://127.0.0.1:1").want(t, done, "not all instances were asked", "refused")
+}
+
+func TestPagesThatCannotBeReadAreNotTakenForPagesWithoutTheGuard(t *testing.T) {
+	t.Parallel()
+	wrong := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(wrong.Close)
+	for why, page := range map[string]string{"refused": "http://127.0.0.1:1", "404": wrong.URL} {
+		for _, order := range append([][]string{{"inspect", "a"}}, orders...) {
+			r := ctl(t, at(shared), slices.Concat([]string{"--prefix", "test-" + rand.Text()}, order, []string{"--page", page})...)
+			r.want(t, done, "note: no page could be read", "is not known: ", why)
+			expect.Equal(t, "a guess: "+r.out, strings.Contains(r.out+r.errors, "no page shows a Guard"), false)
+		}
+	}
+}
+
+func TestWhatIsMisusedIsNotHalfDone(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	guard := newGuard(t, shared.Client(t), prefix)
+	keep(t, guard, "a")
+	for _, args := range [][]string{{"--tag", ""}, {""}, {"--cache", ""}, {"--tag", strings.Repeat("x", 999)}, {"--cache", "x:y"}} {
+		ctl(t, at(shared), append([]string{"--prefix", prefix, "invalidate", "a"}, args...)...).want(t, misused)
+		ctl(t, at(shared), "--prefix", prefix, "inspect", "a").want(t, done, `"a": fresh`)
+	}
 }
 
 func TestSizeMeasuresEntriesAndLeavesNothingBehind(t *testing.T) {

@@ -55,7 +55,7 @@
 //
 // They also prove whether the instances use the Redis of REDIS_URL, and its database, and no copy of it: a random key, or for locks a lock, is there for a moment, and they are asked
 // whether they see it. If none of them does, invalidate, bypass and locks revoke do nothing and exit with 2, as the first two do if no page shows the prefix; check fails, and other
-// commands say so. Where that is not known, as the user may not SET or Redis is full, those that write, and check, say so, and do as without pages.
+// commands say so. Where that is not known, as no page can be read, the user may not SET or Redis is full, those that write, and check, say so, and do as without pages.
 //
 // The URLs of --page may have a user and a password, for basic authentication. Give them in CACHEGUARD_PAGES, with commas between them, and not
 // as arguments, which other users can see.
@@ -226,7 +226,7 @@ func version() string {
 func finish(command *kong.Context, e *env, stderr io.Writer) int {
 	err := command.Run(e)
 	switch {
-	case errors.Is(err, errNotConfirmed), errors.Is(err, errNoPage), errors.Is(err, errElsewhere):
+	case errors.Is(err, errNotConfirmed), errors.Is(err, errNoPage), errors.Is(err, errElsewhere), errors.Is(err, errNoName):
 		return complain(stderr, err, misused)
 	case err != nil:
 		return complain(stderr, err, failed)

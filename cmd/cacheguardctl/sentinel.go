@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,6 +10,14 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/serverinfo"
 )
+
+// noPrimary says that the Sentinels that answer do not know the name in the URL: no Redis answers PING with nothing.
+func noPrimary(raw string, reached error) error {
+	if !errors.Is(reached, redis.Nil) {
+		return nil
+	}
+	return fmt.Errorf("REDIS_URL: %s answers, and knows no primary of the name that the URL has behind it: SENTINEL MASTERS there lists names", hostsOf(raw))
+}
 
 // noSentinel says that the URL names a Sentinel as if it were a Redis, and how to write it. A Sentinel answers PING, but it knows neither the command that a
 // client of a cluster begins with nor SELECT, and it may have no users: it is asked as the user of the URL, and as nobody.

@@ -40,6 +40,6 @@ func TestReadCommandsSayWhatMayBeMistyped(t *testing.T) {
 	ctl(t, at(shared), "--prefix", prefix+"s", "inspect", "product:1", "--page", page).want(t, done, "missing", "note: no page shows a Guard with the Prefix")
 	ctl(t, at(shared), "--prefix", prefix+"s", "watch", "--every", "100ms", "--count", "1", "--page", page).want(t, done, "note: no page shows a Guard with the Prefix")
 	expect.Equal(t, "noted of what is there", strings.Contains(ctl(t, at(shared), "--prefix", prefix, "inspect", "a", "--page", page).out, "note"), false)
-	ctl(t, at(shared), "--prefix", prefix, "inspect", "a", "--page", "http://127.0.0.1:1").want(t, done, "fresh", "note: not all instances were asked")
+	ctl(t, at(shared), "--prefix", prefix, "inspect", "a", "--page", "http://127.0.0.1:1").want(t, done, "fresh", "note: no page could be read")
 	ctl(t, at(shared), "--lock-prefix", prefix, "locks", "show", "imprt").want(t, done, "unknown", `note: Redis knows no lock "imprt" under the prefix "`+prefix+`"`)
 }
