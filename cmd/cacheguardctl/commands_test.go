@@ -527,3 +527,22 @@ var errBroken = errors.New("broken pipe")
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
+
+func TestWhatFailsHasAHintAndAnObject(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	locks, err := rwlock.New(shared.Client(t), rwlock.Config{RedisTimeout: redistest.Patience, Prefix: prefix})
+	expect.ErrorIs(t, err)
+	t.Cleanup(func() { _ = locks.Close() }) // always nil
+	_, err = locks.Lock(t.Context(), "cat")
+	expect.ErrorIs(t, err)
+	r := ctl(t, at(shared), "--lock-prefix", prefix, "--json", "locks", "revoke", "cat", "--yes")
+	r.want(t, failed, `nobody holds the mutex`, "a rwlock of this name is held: --kind rwlock")
+	expect.Equal(t, "fields", strings.Join(fields(t, r.out), " "), "error")
+	r = ctl(t, at(shared), "--prefix", prefix, "--json", "bypass", "25h", "--yes")
+	r.want(t, failed)
+	expect.Equal(t, "fields with notes", strings.Join(fields(t, r.out), " "), "error notes")
+	r = ctl(t, "redis://127.0.0.1:1", "--json", "inspect", "a")
+	r.want(t, unreachable)
+	expect.Equal(t, "fields without Redis", strings.Join(fields(t, r.out), " "), "error")
+}

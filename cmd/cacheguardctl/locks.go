@@ -114,13 +114,9 @@ func (c *showLocks) Run(e *env) error {
 	defer l.close()
 	shown := shownLocks{Prefix: e.all.LockPrefix, Locks: []shownLock{}}
 	for _, name := range c.Names {
-		m, err := l.mutex.Inspect(e.ctx, name)
-		rw, rwErr := l.rwlock.Inspect(e.ctx, name)
-		sem, semErr := l.semaphore.Inspect(e.ctx, name)
-		if err := errors.Join(err, rwErr, semErr); err != nil {
+		if err := shown.look(e, l, name); err != nil {
 			return err
 		}
-		shown.add(name, m, rw, sem)
 	}
 	for _, kind := range []string{"mutex", "rwlock", "semaphore"} {
 		if note := e.lockFleet(c.Page, l, kind).note(e); note != "" && !slices.Contains(shown.Notes, note) {
@@ -128,6 +124,18 @@ func (c *showLocks) Run(e *env) error {
 		}
 	}
 	return e.out.print(shown)
+}
+
+// look adds what Redis knows of the name.
+func (r *shownLocks) look(e *env, l lockers, name string) error {
+	m, err := l.mutex.Inspect(e.ctx, name)
+	rw, rwErr := l.rwlock.Inspect(e.ctx, name)
+	sem, semErr := l.semaphore.Inspect(e.ctx, name)
+	if err := errors.Join(err, rwErr, semErr); err != nil {
+		return err
+	}
+	r.add(name, m, rw, sem)
+	return nil
 }
 
 // add adds the lock of the name, of the kinds that Redis remembers; of an unknown one if it remembers none.
@@ -216,7 +224,19 @@ func (c *revokeLock) Run(e *env) error {
 	case err != nil:
 		return err
 	case r.Holders == 0:
-		return fmt.Errorf("nobody holds the %s %q of %q in %s", c.Kind, c.Name, e.all.LockPrefix, e.where())
+		return fmt.Errorf("nobody holds the %s %q of %q in %s%s", c.Kind, c.Name, e.all.LockPrefix, e.where(), c.hint(e, l))
 	}
 	return e.out.print(r)
+}
+
+// hint names the kinds of lock of that name that are held.
+func (c *revokeLock) hint(e *env, l lockers) (text string) {
+	var known shownLocks
+	_ = known.look(e, l, c.Name) // then there is no hint
+	for _, lock := range known.Locks {
+		if lock.Holders > 0 {
+			text += fmt.Sprintf("; a %s of this name is held: --kind %s", lock.Kind, lock.Kind)
+		}
+	}
+	return text
 }

@@ -40,7 +40,7 @@
 //
 // # Output
 //
-// Text or, with --json, one object, which has the notes that standard error has; watch prints one per line. Names of fields stay; new ones may be added. Control characters from
+// Text or, with --json, one object, which has the notes that standard error has, or an error if Redis was asked and there is no result; watch prints one per line. Names of fields stay; new ones may be added. Control characters from
 // Redis are escaped.
 //
 // # Questions
@@ -181,14 +181,14 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 		default:
 			reached = fmt.Errorf("%w\ncacheguardctl check says more; with CACHEGUARD_PAGES, what each instance finds wrong", reached)
 		}
-		return complain(stderr, reached, unreachable)
+		return e.fail(reached, unreachable, stderr)
 	}
 	notes, refused := e.strange(command.Command())
-	if refused != nil {
-		return complain(stderr, refused, misused)
-	}
 	if all.JSON {
 		e.notes = notes
+	}
+	if refused != nil {
+		return e.fail(refused, misused, stderr)
 	}
 	for _, note := range notes {
 		_ = complain(stderr, errors.New("note: "+note), done) // it is done all the same
@@ -227,9 +227,25 @@ func finish(command *kong.Context, e *env, stderr io.Writer) int {
 	err := command.Run(e)
 	switch {
 	case errors.Is(err, errNotConfirmed), errors.Is(err, errNoPage), errors.Is(err, errElsewhere), errors.Is(err, errNoName):
-		return complain(stderr, err, misused)
+		return e.fail(err, misused, stderr)
 	case err != nil:
-		return complain(stderr, err, failed)
+		return e.fail(err, failed, stderr)
 	}
 	return done
+}
+
+// failure is the object of a command that has no result.
+type failure struct {
+	Error string   `json:"error"`
+	Notes []string `json:"notes,omitempty"`
+}
+
+func (r failure) rows() [][]string { return nil } // standard error has it
+
+// fail complains, and returns the code.
+func (e *env) fail(err error, code int, stderr io.Writer) int {
+	if e.all.JSON && !e.out.printed {
+		_ = e.out.print(failure{err.Error(), e.notes}) // standard error has it, too
+	}
+	return complain(stderr, err, code)
 }

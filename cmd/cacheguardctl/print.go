@@ -15,6 +15,8 @@ import (
 type printer struct {
 	to   io.Writer
 	json bool
+
+	printed bool
 }
 
 // result is what a command has to say.
@@ -24,6 +26,7 @@ type result interface {
 }
 
 func (p *printer) print(r result) error {
+	p.printed = true
 	if p.json {
 		return p.printJSON(r)
 	}
