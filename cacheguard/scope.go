@@ -67,8 +67,8 @@ type loading struct {
 	ttl     atomic.Int64 // set by SetTTL; unset: the Guard's
 	again   atomic.Bool  // what it returns was read, and not made
 	judged  atomic.Bool  // it is counted
-	task    func(End) // ends the task; nil: none has begun
-	began   time.Time // the same
+	task    func(End)    // ends the task; nil: none has begun
+	began   time.Time    // the same
 	shown   *observe.Load
 
 	mu   sync.Mutex
