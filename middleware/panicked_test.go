@@ -58,11 +58,11 @@ func (b broken) try(t *testing.T, cache *Cache, results <-chan Response, path st
 			says("page", "Cache-Control: "+b.before)(w, nil)
 			return
 		}
-		if b.left {
-			leave()
-		}
 		if b.begun != "" {
 			says("pa", "Cache-Control: "+b.begun)(w, nil)
+		}
+		if b.left { // after that: a request whose client leaves before anything is sent has failed
+			leave()
 		}
 		brokenPanics[b.panics]()
 	}))

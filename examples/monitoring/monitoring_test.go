@@ -157,7 +157,7 @@ func TestPromtoolAcceptsRulesAndExpressions(t *testing.T) {
 
 func TestAlertsFireForWhatTheyAreAbout(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"intents.yml", "loads.yml", "pages.yml", "redis.yml", "shadow.yml"} {
+	for _, file := range []string{"intents.yml", "loads.yml", "locks.yml", "pages.yml", "redis.yml", "shadow.yml"} {
 		said, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", filepath.Join("testdata", file)).CombinedOutput()
 		if err != nil {
 			t.Errorf("%v\n%s", err, said)
