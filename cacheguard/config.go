@@ -85,8 +85,8 @@ type Config struct {
 	// Writes.
 	//
 	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others
-	// can write within LeaseTTL, Gets that miss wait and loads store nothing for up to twice LeaseTTL, and Update returns an error when write
-	// returns. At least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
+	// can write within LeaseTTL, Gets that miss wait and loads store nothing for up to twice LeaseTTL, and Update
+	// returns an error when write returns. At least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
 	UpdateTimeout time.Duration
 
 	// UpdateAnyway lets Update write when it cannot take the lock because Redis fails. The write then runs without the
