@@ -59,8 +59,8 @@ func (r *recentOf[K, V]) warm(ctx context.Context, all []recent) {
 	}
 	w := new(warming)
 	if r.of.warm(ctx, ks, w, new(WarmConfig)) == nil { // else the Guard is closed
-		first, key := (*KeyError)(nil), ""
-		if errors.As(w.first, &first) {
+		key := ""
+		if first, is := errors.AsType[*KeyError](w.first); is {
 			key = first.Key
 		}
 		for range w.Failed {

@@ -133,7 +133,7 @@ func TestAnOrderWithoutAProofIsDoneAndSaysSo(t *testing.T) {
 	guard := newGuard(t, s.Client(t), prefix)
 	keep(t, guard, "a")
 	page := realPage(t, guard)
-	const says = "whether the instances use this Redis, and not one of which it is a copy, is not known: "
+	const says = "cacheguardctl cannot tell whether the instances use this Redis, or one that it was copied from: "
 	expect.ErrorIs(t, s.Client(t).Do(t.Context(), "acl", "setuser", "poor", "on", ">secret", "~*", "&*", "+@all", "-set").Err())
 	poor := "redis://poor:secret@" + s.Addr()
 	ctl(t, poor, "--prefix", prefix, "invalidate", "--page", page, "a").want(t, done, "note: "+says+"NOPERM")
