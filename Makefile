@@ -10,7 +10,7 @@ ALL := $(MODULES:././...=./...)
 EXAMPLES := ./examples/... ./examples/plugins/... ./bench/...
 CONSENSUS := ./internal/testing/rungs/... ./cdc/mysql/... ./cdc/outbox/... ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
 tested = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
-LIBRARY = $(shell echo '$(call tested,./cacheguard ./mutex ./middleware ./rwlock ./semaphore ./cacheguard/cacheguardtest ./cas ./... ./middleware/...)' | tr ' ' '\n' | grep -vE '/internal/(docscheck|licences|testing/.*)$$|/go/(metrics|cdc|consensus)(/.*)?$$')
+LIBRARY = $(shell echo '$(call tested,./cacheguard ./mutex ./middleware ./rwlock ./semaphore ./cacheguard/cacheguardtest ./cas ./memory ./... ./middleware/...)' | tr ' ' '\n' | grep -vE '/internal/(docscheck|licences|testing/.*)$$|/go/(metrics|cdc|consensus)(/.*)?$$')
 OTHERS = $(filter-out $(LIBRARY),$(call tested,$(ALL)))
 BENCHED = $(shell grep -rlE '^func Benchmark' --include='*_test.go' --exclude-dir=.tools . | xargs -n 1 dirname | sort -u)
 RACED = $(filter-out $(call tested,$(EXAMPLES)),$(call tested,$(ALL)))
@@ -44,13 +44,14 @@ COUNT ?= 1
 BENCHTIME ?= 1s
 FUZZTIME ?= 20s
 CHAOS ?= 5m
+ENGINES ?= 20
 
 LINTER := .tools/golangci-lint
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help need coverage test test-all test-consensus test-examples race race-rest busy lint licences vulncheck reproducible api-check bench counts compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help need coverage test test-all test-consensus test-examples race race-rest busy lint licences vulncheck reproducible api-check bench counts compare-smoke conformance compat examples docs model sim exact engines fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -145,6 +146,10 @@ sim: ## run a thousand seeds of the simulated fleet; go run ./proof/cmd/sim -h h
 
 exact: ## the same, ten times as slowly, so that a seed which breaks a promise does so each time; go run ./proof/cmd/exact -seed 7 shows one
 	go run ./proof/cmd/exact -seeds 1000
+
+engines: ## compare package memory with a Redis call by call: ENGINES=20 times 160,000 random calls, of new seeds each time
+	@scripts/need $(REDIS)
+	THOROUGH=1 go test -vet=off -run=EachCall -count=$(ENGINES) -timeout=4h ./memory
 
 model: ## search all runs of the models of the protocols with SPIN, and see that no rule of them can be left out; MODEL=large searches larger bounds, for some minutes
 	@scripts/need spin cc

@@ -7,10 +7,11 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // Action is something that the page can do.
@@ -83,6 +84,7 @@ type guard struct {
 	*cacheguard.Guard
 
 	seen observe.Guard
+	view *view
 }
 
 // mostBusy is how many look-ups run at once, and how many actions: those who look must not keep others from acting.
@@ -103,7 +105,9 @@ func NewHandler(c Config) *Handler {
 	}
 	for _, g := range c.Guards {
 		if seen, _ := observe.Look[observe.Guard](g); g != nil {
-			h.guards = append(h.guards, guard{g, seen})
+			v := newView(time.Now)
+			seen.Viewer.CompareAndSwap(nil, &v)
+			h.guards = append(h.guards, guard{g, seen, (*seen.Viewer.Load()).(*view)}) //nolint:forcetypeassert // it is this package's alone
 		}
 	}
 	for _, l := range c.Lockers {

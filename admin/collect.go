@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net"
@@ -11,15 +12,15 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // begin takes what there was before.
 func (s *shown) begin(h *Handler) {
 	s.series, s.sampled = make(map[seriesOf]*series), time.Now()
 	for i, g := range h.guards {
-		for _, t := range g.seen.Caches() {
-			s.series[seriesOf{i, t.Name}] = &series{before: t}
+		for _, c := range g.seen.Caches() {
+			s.series[seriesOf{i, c.Name}] = &series{before: g.view.read(c.Name)}
 		}
 	}
 }
@@ -53,16 +54,16 @@ func (s *shown) makeLocked(h *Handler, now time.Time) state {
 	for i := range h.guards {
 		g := &h.guards[i]
 		one := guardOf(g)
-		for _, t := range g.seen.Caches() {
-			samples := s.series[seriesOf{i, t.Name}]
+		for _, c := range g.seen.Caches() {
+			samples, t := s.series[seriesOf{i, c.Name}], g.view.read(c.Name)
 			if samples == nil {
 				samples = new(series)
-				s.series[seriesOf{i, t.Name}] = samples
+				s.series[seriesOf{i, c.Name}] = samples
 			}
 			if due {
 				samples.add(t, now, passed)
 			}
-			one.Caches = append(one.Caches, cacheOf(g, t, samples, now))
+			one.Caches = append(one.Caches, cacheOf(c, t, samples, now))
 		}
 		all.Guards = append(all.Guards, one)
 	}
@@ -77,32 +78,43 @@ func (s *shown) makeLocked(h *Handler, now time.Time) state {
 
 func guardOf(g *guard) guardState {
 	stats, troubles := g.Stats(), g.seen.Troubles()
-	running, _ := g.seen.Loads.Running()
 	one := guardState{
 		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Redis: g.seen.Server, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs, DeafAs: troubles.DeafAs, Happened: g.seen.Happened(),
-		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Pending: stats.Pending, Untold: stats.RefusedMessages,
-		Breakers: stats.Breakers, Open: stats.BreakersOpen, SlowParts: stats.SlowParts, Hedged: stats.Hedged, Replaced: stats.Replaced, NotReplaced: stats.NotReplaced,
+		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Pending: stats.Pending, Untold: int(stats.Of("refused_messages")),
+		Breakers: stats.Breakers, Open: stats.BreakersOpen, SlowParts: stats.SlowParts, Hedged: uint64(stats.Of("hedged_loads_total")),
 		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(), Stands: troubles.Stands,
-		Warming: stats.Warming, Refreshes: stats.FailedRefreshes, Altered: stats.Altered, Undeclared: stats.Undeclared, Shadow: shadowOf(&stats.Shadowed),
-		Local: stats.LocalEntries, LocalBytes: stats.LocalBytes, Evictions: stats.LocalEvictions,
+		Warming: stats.Warming, Refreshes: stats.FailedRefreshes,
+		Local: stats.LocalEntries, LocalBytes: uint64(stats.Of("local_bytes")), Evictions: uint64(stats.Of("local_evictions_total")),
 		Read: stats.BytesRead, Written: stats.BytesWritten, Caches: []cacheState{},
-		Running: loadsOf(running), Slowest: loadsOf(g.seen.Loads.Slowest()), Hot: []hotState{},
+		Running: loadsOf(g.view.loads.longest()), Slowest: loadsOf(g.view.loads.slowest()), Hot: []hotState{},
+	}
+	for n := range stats.All() {
+		one.Numbers = append(one.Numbers, numberState(n))
 	}
 	one.Tags, one.Keys = g.seen.Tags.Kinds(), g.seen.Keys.Kinds()
 	one.NoTags, one.NoTagsAgo = mistyped(g.seen.Tags)
 	one.NoKeys, one.NoKeysAgo = mistyped(g.seen.Keys)
-	if troubles.Bypassed > 0 {
+	if troubles.Last["bypassed"] > 0 {
 		one.Bypassed = "on this instance"
 		if until := troubles.BypassedUntil; !until.IsZero() {
 			one.Bypassed = "on all instances, until " + until.UTC().Format(time.RFC3339)
 		}
 	}
-	one.Order = append([]string{}, slices.SortedFunc(maps.Keys(one.Troubles), observe.ByCause)...)
-	for _, hot := range g.seen.Hot() {
-		key, cut := shorten(hot.Key, longestShown)
-		one.Hot = append(one.Hot, hotState{key, cut, hot.PerSecond})
+	one.Order = append([]string{}, slices.SortedFunc(maps.Keys(one.Troubles), byCause)...)
+	for _, hot := range g.view.hot.top() {
+		key, cut := shorten(hot.key, longestShown)
+		one.Hot = append(one.Hot, hotState{key, cut, hot.perSecond})
 	}
 	return one
+}
+
+// causes are the names of troubles that bring others with them, the first of all first.
+var causes = []string{"outage", "refused", "slow", "pending"}
+
+// byCause orders the names of troubles: causes before what follows from them, and the rest by name.
+func byCause(a, b string) int {
+	rank := func(name string) uint { return uint(slices.Index(causes, name)) } // of others: the largest
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 }
 
 // mistyped are the kinds that were invalidated lately, and that no load has had: how often, and how long ago.
@@ -116,20 +128,9 @@ func mistyped(k observe.Known) (counts map[string]uint64, ago map[string]float64
 	return counts, ago
 }
 
-func shadowOf(s *cacheguard.Shadowed) *shadowState {
-	if *s == (cacheguard.Shadowed{}) {
-		return nil
-	}
-	hits := float64(s.Hits)
-	return &shadowState{s.Hits, s.Missed, s.Failed, s.Differed, s.Old, ratio(hits, hits+float64(s.Missed)), ratio(s.Took.Seconds(), hits)}
-}
-
 func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64 {
 	all := make(map[string]float64)
-	for name, lasts := range map[string]time.Duration{
-		"outage": t.Outage, "pending": t.Pending, "deaf": t.Deaf, "saturated": t.Saturated, "bypassed": t.Bypassed,
-		"slow": t.Slow, "missed": t.Missed, "mute": t.Mute, "fleet": t.FleetSaturated,
-	} {
+	for name, lasts := range t.Last {
 		if lasts > 0 {
 			all[name] = lasts.Seconds()
 		}
@@ -143,41 +144,41 @@ func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64
 	if stats.OldestIntent > standing {
 		all["intent"] = stats.OldestIntent.Seconds()
 	}
-	if !stats.Subscribed && t.Deaf == 0 && t.Missed == 0 {
+	if !stats.Subscribed && t.Last["deaf"] == 0 && t.Last["missed"] == 0 {
 		all["deaf"] = 0 // it never was subscribed
 	}
 	return all
 }
 
-func cacheOf(g *guard, t observe.Tallied, s *series, now time.Time) cacheState {
+func cacheOf(c observe.Cache, t tallied, s *series, now time.Time) cacheState {
 	last := s.last()
 	one := cacheState{
-		Name: t.Name, Ratio: ratio(last.served, last.asked), Ratios: s.ratios(), LoadTook: ratio(last.loading, last.loads),
-		Answers: make(map[string]uint64), Failed: t.Failed, Takeovers: t.Takeovers, LeasesLost: t.LeasesLost, Damaged: t.Damaged,
-		Unstorable: t.Unstorable, Outdated: t.Outdated,
+		Name: c.Name, Ratio: ratio(last.served, last.asked), Ratios: s.ratios(), LoadTook: ratio(last.loading, last.loads),
+		Answers: make(map[string]uint64), Failed: t.failed, Takeovers: t.takeovers, LeasesLost: t.leasesLost, Damaged: t.damaged,
+		Unstorable: t.unstorable,
 	}
 	one.Lately, one.LatelyAgo = s.lately(now)
-	if f := t.Failing; f.For > 0 {
+	if f := c.Failing; f.For > 0 {
 		one.Failing = &failingState{f.For.Seconds(), f.Loads, f.Failed, f.Last}
 	}
 	if last.seconds > 0 {
 		one.Rate, one.Loads = last.asked/last.seconds, last.loads/last.seconds
 	}
 	var hits, all float64
-	for word, name := range g.seen.Words {
-		one.Answers[name] = t.Answers[word]
+	for word, name := range answered {
+		one.Answers[name] = t.answers[word]
 		if word < asked {
-			all += float64(t.Answers[word])
+			all += float64(t.answers[word])
 		}
 		if word < served {
-			hits += float64(t.Answers[word])
+			hits += float64(t.answers[word])
 		}
 	}
 	one.AllRatio = ratio(hits, all)
 	return one
 }
 
-func loadsOf(loads []observe.Load) []loadState {
+func loadsOf(loads []loaderRun) []loadState {
 	all := []loadState{}
 	for _, l := range loads {
 		key, cut := shorten(l.Key, longestShown)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // longest is how many bytes a key, a tag or the name of a lock may have to be looked up.

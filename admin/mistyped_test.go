@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // mistakes were made so long ago, each once.

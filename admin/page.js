@@ -111,7 +111,7 @@
     missed: ['warn', (g, s) => 'Messages may have been missed again and again for ' + s + ': calls that wait ask again each time, and a local tier, if there is one, is dropped. Is the connection of the subscription cut?'],
     mute: ['warn', (g, s) => some(g.refused_messages, 'message', 'messages') + ' about invalidations refused for ' + s + ': local tiers of other processes, if there are any, may serve old values until Local.TTL. See the user’s rights to channels.'],
     saturated: ['warn', (g, s) => some(g.queued, 'load waits', 'loads wait') + ' for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
-    fleet: ['warn', (g, s) => 'Loads wait for FleetLoads for ' + s + ': all processes together run as many as it allows. Is the database slow?'],
+    limiter: ['warn', (g, s) => 'Loads wait for Config.Limiter for ' + s + ': all processes together run as many as it allows. Is the database slow?'],
     refused: ['bad', (g, s, ago) => 'Redis answered with an error, last ' + s + ' ago' + (ago > 5 ? ' and not since then' : '') + ': ' + g.refused + '. Is it full, or does the user lack a right?'],
     intent: ['warn', (g, s) => some(g.intents, 'intent stands', 'intents stand') + ', the oldest for ' + s + (g.oldest_intent_of ? ', an ' + g.oldest_intent_of : '') + ': its transaction or write takes long, or nobody calls Done.'],
     bypassed: ['warn', (g, s) => 'The cache is turned off for ' + s + ', ' + g.bypassed + ': calls load without it.'],
@@ -120,7 +120,7 @@
   const locker = (l) => l.prefix + ' (' + l.kind + (l.servers ? ' of ' + l.servers : l.permits ? ', ' + l.permits + ' permits' : '') + ')';
   const pagesName = (p) => p.space ? p.name + ', space ' + p.space : p.name;
   const brief = {
-    outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answered with an error', deaf: 'messages do not arrive', missed: 'messages are missed', mute: 'messages are refused', saturated: 'loads wait', fleet: 'loads wait for the fleet', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
+    outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answered with an error', deaf: 'messages do not arrive', missed: 'messages are missed', mute: 'messages are refused', saturated: 'loads wait', limiter: 'loads wait for the Limiter', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
   };
 
   const lately = (c, what) => c.lately[what] + ' lately, the last ' + seconds(c.lately_ago[what]) + ' ago at most';
@@ -147,7 +147,6 @@
         }
         if (c.lately.damaged > 0) all.push(['warn', name + ': entries could not be decoded, ' + lately(c, 'damaged') + '. Do two types, Codecs or versions share the keys, or calls with a Cache and without? See the log.']);
         if (c.lately.unstorable > 0) all.push(['warn', name + ': values could not be stored, ' + lately(c, 'unstorable') + '. Is Redis full, or are they too large?']);
-        if (c.lately.outdated > 0) all.push(['warn', name + ': values were not those of the source, ' + lately(c, 'outdated') + ': some writes do not invalidate. The log has a key.']);
         if (c.lately.takeovers > 0) all.push(['warn', name + ': loads were taken over from instances that died, stood still or could not renew, ' + lately(c, 'takeovers') + '.']);
       }
     }
@@ -240,15 +239,12 @@
       for (const l of g.running) loads.push(row(l, 'runs since ' + l.began.slice(11, 19) + ' UTC', 'running'));
       for (const l of g.slowest) slow.push(row(l, l.failed ? 'failed' : 'well', l.failed ? 'bad' : ''));
       for (const h of g.hot) hot.push([h.cut ? h.key + '…' : look(h.key, i), g.prefix, number(h.rate)]);
-      limits.push(g.prefix + ': ' + g.loading + (g.max_loads ? ' of ' + g.max_loads : '') + ' loads run, ' + g.queued + ' wait for their turn, ' + g.waiting + ' calls wait' +
+      limits.push(g.prefix + ' on ' + g.redis + ': ' + g.loading + (g.max_loads ? ' of ' + g.max_loads : '') + ' loads run, ' + g.queued + ' wait for their turn, ' + g.waiting + ' calls wait' +
         (g.breakers_open ? '; ' + g.breakers_open + ' of ' + g.breakers + ' circuit breakers are open' : '') +
-        (g.replaced || g.notReplaced ? '; writes replaced ' + some(g.replaced, 'value', 'values') + ', and removed ' + number(g.notReplaced) + ' instead' : '') +
         (g.hedged ? '; ' + some(g.hedged, 'load', 'loads') + ' ran beside Redis' : '') +
         (g.intents ? '; ' + some(g.intents, 'intent stands', 'intents stand') + ', the oldest for ' + seconds(g.oldest_intent) : '') +
         (g.warming ? '; ' + g.warming + ' warm-ups run' : '') +
         (g.failed_refreshes ? '; ' + some(g.failed_refreshes, 'load', 'loads') + ' in the background failed' : '') +
-        (g.altered ? '; ' + some(g.altered, 'value does', 'values do') + ' not come back from the codec as they were' : '') +
-        (g.shadow ? '; shadow: ' + number(g.shadow.hits) + ' would have been hits, ' + number(g.shadow.missed) + ' misses, ' + number(g.shadow.failed) + ' failed, ' + number(g.shadow.differed) + ' differed, ' + number(g.shadow.old) + ' old' : '') +
         (g.local_entries ? '; local tier: ' + some(g.local_entries, 'entry', 'entries') + (g.local_bytes ? ', ' + bytes(g.local_bytes) : '') + ', ' + number(g.local_evictions) + ' gave way' : '') +
         Object.entries(g.happened).sort().map(([what, n]) => '; ' + some(n, 'time', 'times') + ': ' + what).join('') +
         '; ' + bytes(g.read_bytes) + ' read, ' + bytes(g.written_bytes) + ' written');
@@ -257,6 +253,7 @@
     fill('loads', loads.concat(slow.sort((a, b) => b.took - a.took).slice(0, 10)), 'Nothing was loaded in the last minutes.');
     fill('hot', hot.slice(0, 10), 'No key is asked for often.');
     byID('limits').textContent = limits.join(' · ');
+    byID('numbers').textContent = data.guards.flatMap((g) => g.numbers.map((n) => g.prefix + '  ' + n.name + ' ' + n.value + '  ' + n.help)).join('\n');
     byID('who').textContent = [...new Set(data.guards.map((g) => g.instance))].join(', ');
   }
 

@@ -1,7 +1,7 @@
 package admin
 
 import (
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 const (

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"time"
-
-	"github.com/cacheguard/go/internal/run/observe"
 )
 
 const (
@@ -35,31 +33,29 @@ type lately struct {
 	Takeovers  uint64 `json:"takeovers"`
 	Damaged    uint64 `json:"damaged"`
 	Unstorable uint64 `json:"unstorable"`
-	Outdated   uint64 `json:"outdated"`
 }
 
 // series are the samples of one Cache.
 type series struct {
-	before observe.Tallied // at the last sample
-	ring   []sample        // the oldest first
+	before tallied  // at the last sample
+	ring   []sample // the oldest first
 }
 
 // add takes a sample of what happened since the last one.
-func (s *series) add(now observe.Tallied, at time.Time, passed time.Duration) {
+func (s *series) add(now tallied, at time.Time, passed time.Duration) {
 	var one sample
 	one.at, one.seconds = at, passed.Seconds()
 	for word := range asked {
-		n := float64(now.Answers[word] - s.before.Answers[word])
+		n := float64(now.answers[word] - s.before.answers[word])
 		one.asked += n
 		if word < served {
 			one.served += n
 		}
 	}
-	one.loads = float64(now.Loads - s.before.Loads)
-	one.loading = float64(now.Nanos-s.before.Nanos) / 1e9
+	one.loads = float64(now.loads - s.before.loads)
+	one.loading = float64(now.nanos-s.before.nanos) / 1e9
 	one.lately = lately{
-		now.Takeovers - s.before.Takeovers, now.Damaged - s.before.Damaged, now.Unstorable - s.before.Unstorable,
-		now.Outdated - s.before.Outdated,
+		now.takeovers - s.before.takeovers, now.damaged - s.before.damaged, now.unstorable - s.before.unstorable,
 	}
 	if len(s.ring) == kept {
 		s.ring = append(s.ring[:0], s.ring[1:]...)
@@ -89,7 +85,7 @@ func (s *series) lately(now time.Time) (all lately, ago map[string]float64) {
 			count *uint64
 		}{
 			{"takeovers", one.lately.Takeovers, &all.Takeovers}, {"damaged", one.lately.Damaged, &all.Damaged},
-			{"unstorable", one.lately.Unstorable, &all.Unstorable}, {"outdated", one.lately.Outdated, &all.Outdated},
+			{"unstorable", one.lately.Unstorable, &all.Unstorable},
 		} {
 			if *what.count += what.n; what.n > 0 {
 				ago[what.name] = passed.Seconds() + one.seconds

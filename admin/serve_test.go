@@ -119,12 +119,11 @@ func TestNothingToShowIsNoError(t *testing.T) {
 	expect.Equal(t, "data", fmt.Sprint(len(look(t, h).Lockers), len(look(t, h).Pages)), "0 0")
 }
 
-func TestAGuardThatIsClosedOrDisabledIsShown(t *testing.T) {
+func TestAGuardThatIsClosedIsShown(t *testing.T) {
 	t.Parallel()
-	closed, disabled := newGuard(t, cacheguard.Config{}), newGuard(t, cacheguard.Config{Disabled: true})
-	h := New(closed, disabled)
+	closed := newGuard(t, cacheguard.Config{})
+	h := New(closed)
 	expect.ErrorIs(t, closed.Close())
-	expect.Equal(t, "guards", len(look(t, h).Guards), 2)
+	expect.Equal(t, "guards", len(look(t, h).Guards), 1)
 	get(t, h, "/?view=key&guard=0&key=a", http.StatusOK)
-	get(t, h, "/?view=key&guard=1&key=a", http.StatusOK)
 }

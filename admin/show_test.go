@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 func TestEachCacheHasItsHitRatioAndALineOfIt(t *testing.T) {
@@ -138,7 +138,7 @@ func TestIntentsThatStandAreShownWithTheirInstanceAndAge(t *testing.T) {
 
 func TestAFrozenRedisIsNotSlowToo(t *testing.T) {
 	t.Parallel()
-	lasts := observe.Troubles{Outage: time.Minute, Slow: time.Minute}
+	lasts := observe.Troubles{Last: map[string]time.Duration{"outage": time.Minute, "slow": time.Minute}}
 	for parts, want := range map[int]bool{0: false, 1: true} {
 		_, is := troublesOf(&lasts, &cacheguard.Stats{SlowParts: parts, Subscribed: true})["slow"]
 		expect.Equal(t, "slow", is, want)
@@ -264,17 +264,11 @@ func TestThePageHasWordsForWhateverGoesWrong(t *testing.T) {
 			t.Errorf("the page has no %q", text)
 		}
 	}
-	var all observe.Troubles
-	fields, lasting := reflect.ValueOf(&all).Elem(), 0
-	for i := range fields.NumField() {
-		if d, is := fields.Field(i).Addr().Interface().(*time.Duration); is {
-			*d = time.Minute
-			lasting++
-		}
-	}
-	names := troublesOf(&all, &cacheguard.Stats{SlowParts: 1})
-	expect.Equal(t, "troubles that have a name", len(names), lasting)
-	for name := range names {
+	g := newGuard(t, cacheguard.Config{})
+	h := New(g)
+	troubles := h.guards[0].seen.Troubles().Last
+	expect.Equal(t, "troubles", len(troubles) > 0, true)
+	for name := range troubles {
 		has("\n    " + name + ": ['")
 		has(" " + name + ": '") // aloud
 	}
@@ -290,20 +284,19 @@ func TestThePageHasWordsForWhateverGoesWrong(t *testing.T) {
 			has("if (p." + name + ") {")
 		}
 	}
-	g := newGuard(t, cacheguard.Config{})
-	h := New(g)
 	_, err = cacheguard.Get(t.Context(), g, "k", func(context.Context) (string, error) { panic("oops") })
 	if err == nil {
 		t.Error("no error of a panic")
 	}
 	expect.Equal(t, "panics", look(t, h).Guards[0].Happened["loader panicked"], 1)
 	has("g.happened")
+	has("' on ' + g.redis + ': '")
 }
 
 func TestThePageProvesWhichRedisAGuardUses(t *testing.T) {
 	t.Parallel()
-	g, off := newGuard(t, cacheguard.Config{}), newGuard(t, cacheguard.Config{Disabled: true})
-	h := New(g, off)
+	g := newGuard(t, cacheguard.Config{})
+	h := New(g)
 	state := func() string {
 		var found foundKey
 		parse(t, get(t, h, "/?view=key&guard=0&key=proof", http.StatusOK), &found)
@@ -314,5 +307,5 @@ func TestThePageProvesWhichRedisAGuardUses(t *testing.T) {
 	expect.Equal(t, "then", state(), "damaged")
 	s := look(t, h)
 	expect.Equal(t, "where it is", s.Guards[0].Redis, shared.Addr()+", database 0")
-	expect.Equal(t, "where nothing is", s.Guards[1].Redis, "")
+	expect.Equal(t, "as its Stats have it", s.Guards[0].Redis, g.Stats().Redis)
 }

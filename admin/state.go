@@ -36,7 +36,7 @@ type state struct {
 type guardState struct {
 	Prefix    string             `json:"prefix"`
 	Instance  string             `json:"instance"`
-	Redis     string             `json:"redis"`             // where it is, for people: a look-up of what somebody has just written proves which it is; empty: the Guard is disabled
+	Redis     string             `json:"redis"`             // where it is, for people: a look-up of what somebody has just written proves which it is
 	Troubles  map[string]float64 `json:"troubles"`          // what is wrong, and for how long; refused: how long ago
 	Order     []string           `json:"order"`             // their names, causes first
 	Happened  map[string]uint64  `json:"happened"`          // how often each event did, so far, as the log names it
@@ -52,9 +52,6 @@ type guardState struct {
 	SlowParts int                `json:"slow_parts"`
 	Hedged    uint64             `json:"hedged"` // loads beside Redis
 
-	Replaced    uint64 `json:"replaced"`    // keys whose new value was put in place of the old one
-	NotReplaced uint64 `json:"notReplaced"` // that were not replaced, although their Cache replaces
-
 	Pending   int               `json:"pending"`          // invalidations
 	Untold    int               `json:"refused_messages"` // about others, to local tiers
 	Intents   int               `json:"intents"`          // of this process's transactions and updates that are not done
@@ -62,7 +59,6 @@ type guardState struct {
 	Stands    string            `json:"oldest_intent_of"` // what it is, with its keys
 	Warming   int               `json:"warming"`          // calls of Warm under way
 	Refreshes uint64            `json:"failed_refreshes"`
-	Altered   uint64            `json:"altered"`      // values
 	Tags      []string          `json:"tags"`         // the kinds that loads have had; null: not known
 	Keys      []string          `json:"keys"`         // the same, of keys of no Cache
 	NoTags    map[string]uint64 `json:"unknown_tags"` // kinds that no load has had: how often they were invalidated, if they were lately
@@ -71,28 +67,23 @@ type guardState struct {
 	NoTagsAgo map[string]float64 `json:"unknown_tags_ago"` // how long ago that was the last time
 	NoKeysAgo map[string]float64 `json:"unknown_keys_ago"`
 
-	Undeclared string       `json:"undeclared,omitempty"` // what the values of Caches are made of, and no MadeOf says
-	Shadow     *shadowState `json:"shadow,omitempty"`     // nil: no Get has asked for one
-	Local      int          `json:"local_entries"`
-	LocalBytes uint64       `json:"local_bytes"`
-	Evictions  uint64       `json:"local_evictions"`
-	Read       uint64       `json:"read_bytes"`
-	Written    uint64       `json:"written_bytes"`
-	Caches     []cacheState `json:"caches"`
-	Running    []loadState  `json:"running"` // loads that run, the longest first
-	Slowest    []loadState  `json:"slowest"` // of the last minutes
-	Hot        []hotState   `json:"hot"`
+	Local      int           `json:"local_entries"`
+	LocalBytes uint64        `json:"local_bytes"`
+	Evictions  uint64        `json:"local_evictions"`
+	Read       uint64        `json:"read_bytes"`
+	Written    uint64        `json:"written_bytes"`
+	Numbers    []numberState `json:"numbers"` // all of Stats
+	Caches     []cacheState  `json:"caches"`
+	Running    []loadState   `json:"running"` // loads that run, the longest first
+	Slowest    []loadState   `json:"slowest"` // of the last minutes
+	Hot        []hotState    `json:"hot"`
 }
 
-// shadowState is cacheguard.Shadowed.
-type shadowState struct {
-	Hits     uint64  `json:"hits"`
-	Missed   uint64  `json:"missed"`
-	Failed   uint64  `json:"failed"`
-	Differed uint64  `json:"differed"`
-	Old      uint64  `json:"old"`
-	Ratio    float64 `json:"ratio"` // of hits; -1: not known
-	Took     float64 `json:"took"`  // on average; -1: not known
+// numberState is a cacheguard.Number.
+type numberState struct {
+	Name  string  `json:"name"`
+	Help  string  `json:"help"`
+	Value float64 `json:"value"`
 }
 
 type cacheState struct {
@@ -109,7 +100,6 @@ type cacheState struct {
 	LeasesLost uint64            `json:"leases_lost"`
 	Damaged    uint64            `json:"damaged"`
 	Unstorable uint64            `json:"unstorable"`
-	Outdated   uint64            `json:"outdated"`
 	Failing    *failingState     `json:"failing,omitempty"` // nil: few loads fail
 	Lately     lately            `json:"lately"`            // in the last five minutes, or since the look before
 

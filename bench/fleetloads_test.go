@@ -17,6 +17,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/distance"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/semaphore"
 )
 
 // connections is a database with a pool of that many connections, shared by all. It counts the queries under way, including queries that wait
@@ -38,7 +39,7 @@ func (c *connections) query(took time.Duration) {
 }
 
 // openFleet opens instances with clients of their own, on the address.
-func openFleet(b *testing.B, s *redistest.Server, addr string, n int, cfg cacheguard.Config) []*cacheguard.Guard {
+func openFleet(b *testing.B, s *redistest.Server, addr string, n, permits int, cfg cacheguard.Config) []*cacheguard.Guard {
 	b.Helper()
 	guards := make([]*cacheguard.Guard, n)
 	for i := range guards {
@@ -48,6 +49,14 @@ func openFleet(b *testing.B, s *redistest.Server, addr string, n int, cfg cacheg
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = time.Minute, time.Minute, time.Minute, time.Minute // a crowd on a busy machine
 		rdb := redis.NewClient(&o)
 		b.Cleanup(func() { _ = rdb.Close() })
+		if permits > 0 {
+			l, err := semaphore.NewLimiter(rdb, "loads", semaphore.Config{Permits: permits, TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { _ = l.Close() }) // always nil; after the Guard's
+			cfg.Limiter = l
+		}
 		g, err := cacheguard.New(rdb, cfg)
 		if err != nil {
 			b.Fatal(err)
@@ -115,7 +124,7 @@ func (f *coldFleet) crowd(ctx context.Context, key string) error {
 }
 
 // BenchmarkColdFleet makes each of 20 instances ask at once for COLD_KEYS keys (1,000) that nobody has, with and without a limit for the
-// fleet, before a database of 50 connections whose queries take 5 ms. It fails if the database gets more queries at once than FleetLoads
+// fleet, before a database of 50 connections whose queries take 5 ms. It fails if the database gets more queries at once than that
 // allows.
 func BenchmarkColdFleet(b *testing.B) {
 	keys := 1000
@@ -123,16 +132,16 @@ func BenchmarkColdFleet(b *testing.B) {
 		keys = n
 	}
 	for _, limit := range []int{0, coldPool} {
-		b.Run("FleetLoads="+strconv.Itoa(limit), func(b *testing.B) {
+		b.Run("Permits="+strconv.Itoa(limit), func(b *testing.B) {
 			s := redistest.Start(b)
 			var failed atomic.Int64
 			var why atomic.Value
 			f := coldFleet{keys: keys, db: connections{pool: make(chan struct{}, coldPool)}}
-			f.guards = openFleet(b, s, s.Addr(), coldInstances, cacheguard.Config{
-				FleetLoads: limit, Hooks: cacheguard.Hooks{OnRedisError: func(err *cacheguard.RedisError) {
+			f.guards = openFleet(b, s, s.Addr(), coldInstances, limit, cacheguard.Config{
+				Observers: []cacheguard.Observer{cacheguard.On(cacheguard.EventRedisError, func(_ context.Context, e cacheguard.Event) {
 					failed.Add(1)
-					why.Store(err.Error())
-				}},
+					why.Store(e.Err.Error())
+				})},
 				TTL: time.Hour, RedisTimeout: time.Minute, LeaseTTL: time.Minute, WaitTimeout: -1,
 			})
 			commands, reads, rounds := total(s.Commands()), s.Reads(), 0
@@ -142,7 +151,7 @@ func BenchmarkColdFleet(b *testing.B) {
 			}
 			b.StopTimer()
 			if most := f.db.most.Load(); limit > 0 && most > int64(limit) {
-				b.Errorf("%d queries at once, FleetLoads is %d; Redis failed %d times: %v", most, limit, failed.Load(), why.Load())
+				b.Errorf("%d queries at once, with %d permits; Redis failed %d times: %v", most, limit, failed.Load(), why.Load())
 			}
 			loads := float64(f.db.queries.Load())
 			slices.Sort(f.hot)
@@ -165,12 +174,12 @@ func total(commands map[string]int64) (n int64) {
 	return n
 }
 
-// BenchmarkLoneMissOfAFleet is what a miss costs that nobody else wants, with Redis a round trip away: FleetLoads adds the way to the
+// BenchmarkLoneMissOfAFleet is what a miss costs that nobody else wants, with Redis a round trip away: a Limiter adds the way to the
 // semaphore.
 func BenchmarkLoneMissOfAFleet(b *testing.B) {
 	for _, roundTrip := range []time.Duration{0, 4 * time.Millisecond} {
 		for _, limit := range []int{0, 50} {
-			b.Run(fmt.Sprintf("R=%v/FleetLoads=%d", roundTrip, limit), func(b *testing.B) {
+			b.Run(fmt.Sprintf("R=%v/Permits=%d", roundTrip, limit), func(b *testing.B) {
 				s := redistest.Start(b)
 				addr := s.Addr()
 				if roundTrip > 0 {
@@ -181,7 +190,7 @@ func BenchmarkLoneMissOfAFleet(b *testing.B) {
 					b.Cleanup(func() { _ = away.Close() })
 					addr = away.Addr()
 				}
-				g := openFleet(b, s, addr, 1, cacheguard.Config{FleetLoads: limit})[0]
+				g := openFleet(b, s, addr, 1, limit, cacheguard.Config{})[0]
 				for n := 0; b.Loop(); n++ {
 					if _, err := cacheguard.Get(b.Context(), g, strconv.Itoa(n), func(context.Context) (string, error) { return "v", nil }); err != nil {
 						b.Fatal(err)

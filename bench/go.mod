@@ -31,6 +31,7 @@ require (
 	github.com/cacheguard/go/consensus/mysql v0.0.0 // indirect
 	github.com/cacheguard/go/consensus/postgres v0.0.0 // indirect
 	github.com/cacheguard/go/consensus/zookeeper v0.0.0 // indirect
+	github.com/cacheguard/go/memory v0.0.0
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
@@ -67,7 +68,7 @@ require (
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/mock v0.5.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
-	go.uber.org/zap v1.27.1 // indirect
+	go.uber.org/zap v1.28.0 // indirect
 	golang.org/x/exp v0.0.0-20240416160154-fe59bbe5cc7f // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
@@ -93,3 +94,5 @@ replace github.com/cacheguard/go/internal/testing/rungs => ../internal/testing/r
 replace github.com/cacheguard/go/middleware => ../middleware
 
 replace github.com/cacheguard/go/cacheguard/cacheguardtest => ../cacheguard/cacheguardtest
+
+replace github.com/cacheguard/go/memory => ../memory

@@ -90,10 +90,10 @@ func locking[L interface {
 
 // storm counts what happened in one.
 type storm struct {
-	attempts, locked, unlockErrors atomic.Int64
-	goroutines                     int    // at most, at a time
-	crowded                        string // what they did when they were too many
-	least                          int64  // how often the lock is to be had before the storm ends: a busy machine takes its time
+	attempts, locked, errors atomic.Int64
+	goroutines               int    // at most, at a time
+	crowded                  string // what they did when they were too many
+	least                    int64  // how often the lock is to be had before the storm ends: a busy machine takes its time
 }
 
 // goesOn reports whether the storm has not been long enough.
@@ -118,9 +118,11 @@ func (s *storm) run(tb testing.TB, k stormLock, shortest, longest time.Duration)
 					s.locked.Add(1)
 					time.Sleep(stormHold)
 					err = unlock(context.Background())
+				} else if errors.Is(err, ctx.Err()) { // it left, whether or not it had been told that others have the lock
+					err = nil
 				}
-				if err != nil && !errors.Is(err, mutex.ErrNotAcquired) && !errors.Is(err, rwlock.ErrNotAcquired) {
-					s.unlockErrors.Add(1)
+				if err != nil {
+					s.errors.Add(1)
 					tb.Log(err)
 				}
 				cancel()
@@ -216,8 +218,8 @@ func (k stormLock) check(t *testing.T, roundTrip, shortest, longest time.Duratio
 	if s.goroutines > stormMost {
 		t.Errorf("%d goroutines for %d callers: %s", s.goroutines, stormCallers, s.crowded)
 	}
-	if n := s.unlockErrors.Load(); n > 0 {
-		t.Errorf("%d locks were not given up", n)
+	if n := s.errors.Load(); n > 0 {
+		t.Errorf("%d calls failed otherwise than by their deadline", n)
 	}
 	redistest.Await(t, "nothing is left in Redis", func() bool {
 		holders, waiters, err := k.left(ctx, "k")

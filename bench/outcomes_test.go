@@ -95,7 +95,7 @@ func withoutRedis(t testing.TB, _ *redis.Client) func() error {
 // sharedHere makes a second caller join the load of the first.
 func sharedHere(t testing.TB, rdb *redis.Client) func() error {
 	joined := make(chan struct{}, 1)
-	g := countedGuard(t, rdb, cacheguard.Config{Hooks: cacheguard.Hooks{OnJoin: func(string) { joined <- struct{}{} }}})
+	g := countedGuard(t, rdb, cacheguard.Config{Observers: []cacheguard.Observer{cacheguard.On(cacheguard.EventJoin, func(context.Context, cacheguard.Event) { joined <- struct{}{} })}})
 	return func() error {
 		return beside(t, g, g, func() { <-joined })
 	}

@@ -56,11 +56,11 @@ type visitKey struct{}
 // newTraffic makes an instance of a service and fills its cache.
 func newTraffic(b *testing.B, rdb cacheguard.Redis, name string, keys int, cfg cacheguard.Config) *traffic {
 	b.Helper()
-	cfg.Hooks.OnGet = func(ctx context.Context, _ string, o cacheguard.Outcome, _ time.Duration, _ error) {
+	cfg.Observers = []cacheguard.Observer{cacheguard.On(cacheguard.EventGet, func(ctx context.Context, e cacheguard.Event) {
 		if v, ok := ctx.Value(visitKey{}).(*visit); ok {
-			v.outcome = o
+			v.outcome = e.Outcome
 		}
-	}
+	})}
 	name += ":" + crand.Text() // keys that nobody has
 	t := &traffic{guard: newGuard(b, rdb, cfg).Guard, db: newSlowDB()}
 	for i := range keys {

@@ -115,7 +115,7 @@ func late(b *testing.B, order func([]rivals.Cache) []rivals.Cache) {
 	var hits [instances]atomic.Int64
 	caches := make([]rivals.Cache, instances)
 	for i := range caches {
-		caches[i] = newGuard(b, client(b), cacheguard.Config{Hooks: cacheguard.Hooks{OnGet: countHits(&hits[i])}})
+		caches[i] = newGuard(b, client(b), cacheguard.Config{Observers: []cacheguard.Observer{countHits(&hits[i])}})
 	}
 	askers := order(caches)
 	redis := counter(b)
@@ -144,12 +144,12 @@ func late(b *testing.B, order func([]rivals.Cache) []rivals.Cache) {
 }
 
 // countHits counts the callers that a read answered.
-func countHits(n *atomic.Int64) func(context.Context, string, cacheguard.Outcome, time.Duration, error) {
-	return func(_ context.Context, _ string, outcome cacheguard.Outcome, _ time.Duration, _ error) {
-		if outcome == cacheguard.Hit {
+func countHits(n *atomic.Int64) cacheguard.Observer {
+	return cacheguard.On(cacheguard.EventGet, func(_ context.Context, e cacheguard.Event) {
+		if e.Outcome == cacheguard.Hit {
 			n.Add(1)
 		}
-	}
+	})
 }
 
 // sum adds the hits up, and counts the instances that had any.

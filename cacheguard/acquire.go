@@ -23,7 +23,7 @@ const (
 
 // request is what the rebuild asks for: the lease if it has a slot.
 func (r *rebuild) request() protocol.Request {
-	return protocol.Request{Token: r.token, Take: !r.slot.IsNone(), Unfit: r.unfit, Aged: r.aged}
+	return protocol.Request{Token: r.token, Take: !r.slot.IsNone(), Unfit: r.unfit, Aged: r.aged, After: r.after}
 }
 
 // acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. If a flight may not take
@@ -38,8 +38,8 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 		}
 		defer done()
 	}
-	if !request.Take && request.Unfit == nil && g.plain {
-		cmd, err := g.link.Do(ctx, valueKey, &send.Call{Script: g.keys.Exists(valueKey), Rank: send.Ordinary, Waiters: r.waiters})
+	if !request.Take && request.Unfit == nil && request.After == "" && g.plain {
+		cmd, err := g.link.Do(ctx, valueKey, &send.Call{Script: g.keys.Exists(valueKey), Rank: send.Ordinary})
 		if err != nil || cmd.Val() == int64(0) {
 			return protocol.Acquired{Status: protocol.Free}, err
 		}
@@ -58,7 +58,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 	}
 	asked := g.cfg.clock.Now()
 	r.acquired = time.Now()
-	cmd, err := g.link.Do(ctx, valueKey, &send.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate, Waiters: r.waiters})
+	cmd, err := g.link.Do(ctx, valueKey, &send.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate})
 	if err != nil {
 		return protocol.Acquired{}, err
 	}

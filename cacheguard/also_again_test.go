@@ -11,7 +11,7 @@ import (
 )
 
 // alsoOf calls f with the Also of an intent, and with a write's.
-func alsoOf(t *testing.T, g *Guard, f func(t *testing.T, also func(context.Context, Changes) error)) {
+func alsoOf(t *testing.T, g *Guard, f func(t *testing.T, also func(context.Context, Changes, ...Changes) error)) {
 	t.Run("of an intent", func(t *testing.T) {
 		in := mustIntend(t, g, Changes{})
 		f(t, in.Also)
@@ -19,11 +19,11 @@ func alsoOf(t *testing.T, g *Guard, f func(t *testing.T, also func(context.Conte
 	})
 	t.Run("of a write", func(t *testing.T) {
 		err := g.Update(context.Background(), "written", func(within context.Context) error {
-			f(t, func(ctx context.Context, c Changes) error {
+			f(t, func(ctx context.Context, c Changes, then ...Changes) error {
 				both, cancel := context.WithCancel(within)
 				defer cancel()
 				defer context.AfterFunc(ctx, cancel)()
-				return Also(both, c)
+				return Also(both, c, then...)
 			})
 			return nil
 		})
@@ -41,7 +41,7 @@ func TestAnAlsoThatFailedAsksRedisAgain(t *testing.T) {
 		if name == "shoes" {
 			named, stands = Changes{Tags: []string{name}}, func() bool { return f.exists(f.guards[0].cfg.Prefix + ":{0}:epoch:until:t:shoes") }
 		}
-		alsoOf(t, f.guards[0], func(t *testing.T, also func(context.Context, Changes) error) {
+		alsoOf(t, f.guards[0], func(t *testing.T, also func(context.Context, Changes, ...Changes) error) {
 			refused := proxy.On(scriptOf(script), redistest.ReplyError("OOM command not allowed"))
 			for range 3 {
 				err := also(t.Context(), named)
@@ -65,7 +65,7 @@ func TestAnAlsoThatFailedAsksRedisAgain(t *testing.T) {
 func TestAnAlsoBesideOneUnderWayAnswersForItself(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: bearing, LeaseTTL: time.Minute})
-	alsoOf(t, f.guards[0], func(t *testing.T, also func(context.Context, Changes) error) {
+	alsoOf(t, f.guards[0], func(t *testing.T, also func(context.Context, Changes, ...Changes) error) {
 		held := proxy.On(scriptOf("intend"), redistest.Hold).Times(1)
 		refused := proxy.On(scriptOf("intend"), redistest.ReplyError("OOM command not allowed"))
 		ctx, leave := context.WithCancel(t.Context())

@@ -60,8 +60,11 @@ func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation strin
 		return answer{}, false
 	}
 	switch what {
-	case protocol.PushedValue:
-		return r.use(ctx, []byte(rest), Shared, before)
+	case protocol.PushedValue, protocol.PushedKept:
+		if what == protocol.PushedValue || r.after == "" || r.waiters.Entered() == r.joined {
+			return r.use(ctx, []byte(rest), Shared, before)
+		}
+		r.seenBefore = ^uint64(0) // it asks again, for those who came since it asked: they find nothing stored
 	case protocol.PushedFailure:
 		return r.failedElsewhere(r.load.policy.loadError(r.load.key, rest), rest), true
 	case protocol.PushedUnstored:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -38,11 +40,11 @@ func TestARedisThatDoesNotAnswerIsNotAsked(t *testing.T) {
 	cfg := Config{}
 	f, proxy := broken(t, shared, cfg)
 	cfg.Prefix = f.guards[0].cfg.Prefix
-	cfg.Hooks.OnBreaker = func(open bool) {
+	cfg.Observers = []Observer{On(EventBreaker, func(_ context.Context, e Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		changes = append(changes, open)
-	}
+		changes = append(changes, e.On)
+	})}
 	g := newGuard(t, proxy.Client(t), cfg)
 	mustGet(t, g, "k", returns("v"))
 	loading := proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
@@ -81,6 +83,75 @@ func TestNobodyWaitsForAnotherInstanceWhenRedisDoesNotAnswer(t *testing.T) {
 	want(t, ours, "ours")
 	close(db.release)
 	want(t, theirs, "theirs")
+}
+
+// Whatever a call was about when Redis stopped answering, and whichever way it asks: a key has one loader, and each call gets a value.
+func TestAKeyHasOneLoaderWhenRedisStopsAnswering(t *testing.T) {
+	t.Parallel()
+	many := func(g *Guard, load func(context.Context) (string, error)) <-chan reply[string] {
+		c := make(chan reply[string], 1)
+		go func() { // owner: the test; ends with the GetMany; joined by receiving
+			all, err := GetMany(context.Background(), g, []string{"k", "beside"}, func(ctx context.Context, keys []string) (map[string]string, error) {
+				all := map[string]string{"beside": "v"}
+				var err error
+				if slices.Contains(keys, "k") {
+					all["k"], err = load(ctx)
+				}
+				return all, err
+			})
+			c <- reply[string]{all["k"], err}
+		}()
+		return c
+	}
+	one := func(g *Guard, load func(context.Context) (string, error)) <-chan reply[string] {
+		return async(g, "k", load)
+	}
+	type ask = func(*Guard, func(context.Context) (string, error)) <-chan reply[string]
+	for name, c := range map[string]struct {
+		first, later ask
+		waits        bool // the first for another instance
+	}{
+		"Get": {first: one, later: one}, "GetMany": {first: many, later: many}, "Get, GetMany": {first: one, later: many}, "GetMany, Get": {first: many, later: one},
+		"a Get that waits": {first: one, later: one, waits: true}, "a GetMany that waits": {first: many, later: one, waits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute})
+			f.listening()
+			g, db, theirs := f.guards[0], newSource("v"), newSource("v")
+			down := redistest.ReplyError("LOADING Redis is loading")
+			var first, other <-chan reply[string]
+			if c.waits {
+				other = async(f.guards[1], "k", theirs.load)
+				<-theirs.begun
+				first = c.first(g, db.load)
+				f.awaitRegistered("k", 1)
+			} else {
+				proxy.On(steps["acquire"], down)
+				first = c.first(g, db.load)
+				<-db.begun
+			}
+			proxy.On(reading, down)
+			trip(t, g)
+			if c.waits {
+				<-db.begun
+			}
+			later := c.later(g, db.load)
+			bypassed := flightKey{key: "k", shape: protocol.ShapeOf[string]{}, mode: direct}
+			redistest.Await(t, "the later one waits for the load of the first, or loads", func() bool {
+				return g.flights.Count(only(bypassed)).Callers == 2 || db.loads.Load() > 1
+			})
+			expect.Equal(t, "loads at a time", db.loads.Load(), 1)
+			close(db.release)
+			close(theirs.release)
+			want(t, first, "v")
+			want(t, later, "v")
+			if c.waits {
+				want(t, other, "v")
+			}
+			expect.Equal(t, "loads", db.loads.Load(), 2) // nothing proves that none has invalidated it
+		})
+	}
 }
 
 func TestWithFailClosedAnOpenBreakerIsARedisError(t *testing.T) {

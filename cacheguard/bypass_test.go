@@ -48,7 +48,7 @@ func TestABypassingGuardLoadsAndStoresNothing(t *testing.T) {
 func TestAPutOfABypassingGuardStoresNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
-	c := newCaches(t, f, new(rack).config(0))[0]
+	c := newCaches(t, f, new(rack).config())[0]
 	for _, bypassed := range []bool{true, false} {
 		f.guards[0].Bypass(bypassed)
 		expect.ErrorIs(t, c.Put(t.Context(), 1, func(context.Context) (thing, error) { return thing{}, nil }))

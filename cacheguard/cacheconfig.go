@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cacheguard/go/internal/cache/failure"
 	"github.com/cacheguard/go/internal/cache/fidelity"
@@ -87,50 +87,10 @@ type CacheConfig[K comparable, V any] struct {
 	// Patience is how long a Get that finds a value past its TTL waits for a fresh one. Then it gets the stale value,
 	// and the load goes on, even if all its callers leave. Callers get the stale value at once when the load fails, or
 	// if Redis does not answer; the failure is logged and counted (Stats.FailedRefreshes). Such a load runs only when
-	// no other load waits for a slot of MaxLoads and FleetLoads, and is given up if it has none when the last of its
+	// no other load waits for a slot of MaxLoads and Config.Limiter, and is given up if it has none when the last of its
 	// callers leaves. It needs StaleFor. GetMany does not wait. At least a millisecond. Default: 0, a Get does not wait
 	// for what is replaced in the background. -1: the same.
 	Patience time.Duration
-
-	// Replace has invalidations by this instance replace a key instead of removing it, if the instance was asked for it within that time: Invalidate,
-	// Intent.Done, the end of an Update of this one key, and a feed's. The call loads the new value, puts it in the place of the old one in one step,
-	// and then returns. Until then others get the old value (an Update removes it first), so no Get waits for a load after a write. The promise is
-	// the same: no Get that begins afterwards returns an older value. At least a millisecond. Default: 0, off. -1: the same.
-	//
-	// The load needs a slot of MaxLoads and FleetLoads that no other load waits for. Without one within 50 ms, the key is removed, as without
-	// Replace. So it is if the load fails or takes longer than the context of the call or LoadTimeout, if another write comes in between, within a
-	// transaction, while the cache is bypassed, and while Redis is slow. Also within an Update or a Put has its keys removed as well: a load could
-	// ask for what the write updates, and wait for its end. A call replaces at most 64 keys, MaxLoads and FleetLoads, all of one Cache, as values of
-	// one may be made of another's: the first key by its text that can be replaced (page:7 before product:7) says which. Stats.NotReplaced
-	// counts the others, and the Logger says why. What UpdateMany, a tag or another process removes, one instance that was asked for it loads at
-	// once, if no more than a thousand keys wait for that.
-	//
-	// Once all keys are replaced, the call ends again what else it names: others may have made it of old values. A loader may not read other keys of
-	// its own Cache that the same call names. Writes of a key that is being loaded share the next load, so an invalidation takes one load or two. Its
-	// caller should hold nothing that the loader needs, as the only connection. The loader's context ends with the call's and has none of its values:
-	// one may be a transaction that is never committed.
-	Replace time.Duration
-
-	// MadeOf names the Caches of this Guard that Load and LoadMany read: values of this Cache are made of theirs, as a view of a product is. It orders
-	// what a call ends, and ends nothing by itself: a write of a product names the product and its views, and so the remembered absence of a view
-	// that can now be made (see Changes, or a tag). A call that
-	// names keys of both, Invalidate or Intent.Done, ends theirs first, and its own when Redis has acknowledged that. Otherwise a load in between would
-	// make its value of an old one of theirs, and store it. That takes a round trip more; calls that name keys of one of them alone take none. Any
-	// value may have a tag, so a call that names a tag and something else ends the tag with theirs, and again with its own.
-	//
-	// A Guard also learns it when a loader calls Get or GetMany of another Cache with the context that it got, and logs once what no MadeOf names
-	// (Stats.Undeclared): instances that only write load nothing, and learn nothing. The Caches may be made later. Values that are made of
-	// others of the same Cache, or in a circle, end together. A Cache cannot be made of itself, also not by way of others. Default: none.
-	MadeOf []string
-
-	// Batch is how many Gets that miss different keys at about the same time share one call of LoadMany, which it
-	// needs. It takes one of MaxLoads. A Get that misses alone calls Load, and waits for nobody. One that others follow
-	// waits until they have their leases too, for at most four times as long as its own took, or 10 milliseconds; calls
-	// that wait for a slot grow in the meantime. Each Get keeps its own lease, context, and error: if LoadMany fails,
-	// Load is called for each key, except when a context ended. The context of LoadMany has the values of one of the
-	// callers'. SetTTL and SetTags apply to all keys of the call. Gets within a loader, a write or a transaction call
-	// Load, and so do loads in the background. From 2 to 10,000. Default: 0, off.
-	Batch int
 
 	// NegativeTTL is how long absence is remembered. Default: the Guard's, at most TTL. -1: not at all.
 	NegativeTTL time.Duration
@@ -157,7 +117,6 @@ type CacheConfig[K comparable, V any] struct {
 
 const (
 	maxCacheName = 64
-	mostBatch    = 10_000
 )
 
 // check returns one error that names every field that is out of range.
@@ -171,34 +130,25 @@ func (c *CacheConfig[K, V]) check() error {
 		p.Add("Name", "%q is longer than %d bytes", c.Name, maxCacheName)
 	case strings.ContainsFunc(c.Name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`:{}\`, r) }):
 		p.Add("Name", "%q contains a colon, a brace, a backslash, a space or a control character", c.Name)
+	case !utf8.ValidString(c.Name):
+		p.Add("Name", "%q is not UTF-8", c.Name)
 	}
 	if c.Load == nil {
 		p.Add("Load", "is nil")
 	}
 	for name, err := range c.Errors {
 		switch {
-		case name == "" || len(name) > failure.MaxName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }):
-			p.Add("Errors", "the name %q is empty, longer than %d bytes, or has control characters", name, failure.MaxName)
+		case name == "" || len(name) > failure.MaxName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) || !utf8.ValidString(name):
+			p.Add("Errors", "the name %q is empty, longer than %d bytes, has control characters, or is not UTF-8", name, failure.MaxName)
 		case err == nil:
 			p.Add("Errors", "the error of %q is nil", name)
 		}
-	}
-	if slices.Contains(c.MadeOf, "") {
-		p.Add("MadeOf", "a name is empty")
 	}
 	p.Duration("TTL", c.TTL)
 	p.Duration("StaleFor", c.StaleFor)
 	p.Duration("NegativeTTL", c.NegativeTTL)
 	p.Duration("Patience", c.Patience)
-	p.Duration("Replace", c.Replace)
 	checkShares(p.Add, c.Jitter, c.EarlyRefresh)
-	switch {
-	case c.Batch == 0:
-	case c.Batch < 2 || c.Batch > mostBatch:
-		p.Add("Batch", "%d is neither 0 (off) nor between 2 and %d", c.Batch, mostBatch)
-	case c.LoadMany == nil:
-		p.Add("Batch", "it needs LoadMany")
-	}
 	if c.MaxLoads < off {
 		p.Add("MaxLoads", "%d is negative (use -1 for no limit but the Guard's)", c.MaxLoads)
 	}
@@ -239,7 +189,7 @@ func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	if c.Codec != nil {
 		p.codec = c.Codec
 	}
-	p.names = failure.NewNames(c.Errors, c.ErrorCodec)
+	p.names = failure.NewNames(ownCauses, c.Errors, c.ErrorCodec)
 	return p
 }
 
@@ -257,20 +207,16 @@ func (c *CacheConfig[K, V]) encodable(g *Guard) error {
 // kind registers the Cache's kind with the Guard.
 func (c *CacheConfig[K, V]) kind(g *Guard) (*kind, error) {
 	k := &kind{
-		guard: g, name: c.Name, of: reflect.TypeFor[Cache[K, V]](), version: c.Version, slot: protocol.VersionSlot(c.Version), maxLoads: max(c.MaxLoads, 0),
-		failing: g.journal.Failing(c.Name),
+		name: c.Name, of: reflect.TypeFor[Cache[K, V]](), version: c.Version, slot: protocol.VersionSlot(c.Version), maxLoads: max(c.MaxLoads, 0),
+		watched: g.journal.Kind(c.Name),
 	}
 	if k.maxLoads > 0 {
 		k.loadSlots = slots.New(k.maxLoads)
 	}
 	p := config.Problems{Of: "CacheConfig"}
-	if source := g.kinds.made.declare(c.Name, c.MadeOf); source != "" {
-		p.Add("MadeOf", "%q: values of %q are made of its own", c.Name, source)
-		return nil, p.Err()
-	}
 	k, isNew := g.kinds.register(k, &p)
-	if isNew && g.cfg.Hooks.OnCache != nil {
-		g.cfg.Hooks.OnCache(c.Name)
+	if isNew {
+		g.observers.tell(context.Background(), Event{What: EventCache, Kind: c.Name})
 	}
 	return k, p.Err()
 }

@@ -57,7 +57,7 @@ func mixed(t *testing.T, cfg Config, all ...Compression) *fleet {
 	t.Helper()
 	cfg.Compression = all[0]
 	f := newFleet(t, standalone(t), 1, cfg)
-	cfg.Prefix, cfg.Hooks = f.guards[0].cfg.Prefix, f.guards[0].cfg.Hooks
+	cfg.Prefix, cfg.Observers = f.guards[0].cfg.Prefix, f.guards[0].cfg.Observers
 	for _, c := range all[1:] {
 		cfg.Compression = c
 		f.guards = append(f.guards, newGuard(t, shared.Client(t), cfg))
@@ -152,7 +152,7 @@ func TestAnEntryThatIsTooLargeDecompressedIsNotUsed(t *testing.T) {
 	t.Parallel()
 	f := mixed(t, Config{}, deflate("x"))
 	g := newGuard(t, shared.Client(t), Config{
-		Prefix: f.guards[0].cfg.Prefix, Compression: deflate("x"), MaxValueBytes: len(long) - 1, Hooks: f.events.hooks(t),
+		Prefix: f.guards[0].cfg.Prefix, Compression: deflate("x"), MaxValueBytes: len(long) - 1, Observers: f.events.observers(t),
 	})
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns(long)), long)
 	expect.Equal(t, "value", mustGet(t, g, "k", returns("short")), "short")

@@ -1,7 +1,9 @@
 package cacheguard
 
 import (
+	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/packing"
@@ -39,9 +41,10 @@ type Config struct {
 	// together. From 0 to 1. Default: 0.1. -1: off.
 	Jitter float64
 
-	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load.
-	// Higher values refresh earlier. It is the beta of XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic
-	// Cache Stampede Prevention, VLDB 2015): 1 is the optimum under the paper's model. From 0 to 100. Default: 0, off.
+	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load: it is
+	// drawn at each answer, whether Redis has it or the local tier. Higher values refresh earlier. It is the beta of XFetch
+	// (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention, VLDB 2015): 1 is the optimum
+	// under the paper's model. From 0 to 100. Default: 0, off.
 	EarlyRefresh float64
 
 	// Loads.
@@ -65,22 +68,15 @@ type Config struct {
 
 	// MaxLoads is how many loaders this Guard runs at once. Excess loads queue until a slot frees or their callers give
 	// up. Freed slots alternate between the load that waits longest and the one with the most waiting callers. A loader
-	// that ignores its context keeps its slot even after LoadTimeout. A loader may call Get with the context it was
-	// given; such a load shares its slot. Default: 64. -1: no limit.
+	// that ignores its context keeps its slot even after LoadTimeout, and no other load of its key begins here. A loader may
+	// call Get with the context it was given; such a load shares its slot. Default: 64. -1: no limit.
 	MaxLoads int
 
-	// FleetLoads is how many loaders all Guards of the Prefix run at once together. It protects a database with few
-	// connections from many instances with MaxLoads each. Excess loads keep their leases and queue until they have a
-	// permit or their callers give up. Instances get permits first come, first served, and use one for up to eight
-	// loads in a row; a load that finds none at hand takes one more round trip. A dead instance keeps its permits for
-	// LeaseTTL. From 1 to 10,000. Instances may differ: each uses its own number (package semaphore). Default: 0, off.
-	//
-	// If Redis does not answer, loads run under MaxLoads alone: new ones after RedisTimeout, waiting ones after
-	// LeaseTTL. One second after Redis answers again, the permits count. On a Redis Cluster all permits are in one
-	// slot: if its primary fails, loads run under MaxLoads alone until the replica has taken over. The failover may
-	// forget permits, because replication is asynchronous. Then that many more loads run until the loads with the
-	// forgotten permits end.
-	FleetLoads int
+	// Limiter is what each load that has a slot of MaxLoads takes a permit of, before its loader runs. Package semaphore has one for the loads
+	// of the whole fleet, NewLimiter: it protects a database with few connections from many instances with MaxLoads
+	// each. Excess loads keep their leases and queue until they have a permit or their callers give up. Guards may
+	// share one. The Guard does not close it. Default: nil, none.
+	Limiter Limiter
 
 	// Writes.
 	//
@@ -104,8 +100,8 @@ type Config struct {
 	// WriteLock is the lock that Update, UpdateMany and Put hold, instead of one of package rwlock on the Guard's
 	// Redis: a *mutex.Locker, a *mutex.Quorum, or a Locker of a package below consensus. Its names are the keys with
 	// the Guard's Prefix. If it outlives the Redis, two writes of a key do not run at once even after a failover;
-	// docs/locks.md says what it changes and what not. All instances need the same one. The Guard does not close it. A
-	// disabled Guard does not use it. Default: none.
+	// docs/locks.md says what it changes and what not. All instances need the same one. The Guard does not close it.
+	// Default: none.
 	WriteLock WriteLock
 
 	// When Redis fails.
@@ -123,15 +119,15 @@ type Config struct {
 	// 1, the refusal shows at once.
 	RedisTimeout time.Duration
 
-	// HedgeAfter is how long a Get or a GetMany waits for Redis before the loader runs beside it. The first answer wins, so
-	// a Redis that is slow makes no call slow. Such a load takes a slot of MaxLoads and FleetLoads that no other load waits
+	// HedgeAfter is how long a Get waits for a read of Redis before the loader runs beside it. The first answer wins, so
+	// a Redis that is slow makes no call slow. Such a load takes a slot of MaxLoads and Limiter that no other load waits
 	// for, and stores nothing. Callers of this Guard that began before it share it. The loader of one call may then run
 	// twice at once. In a transaction, and with FailClosed, nothing is loaded beside Redis. Default: four times the p99 of
 	// the replies of the last minute, at least as long as loads take on average, from 5 ms to half of RedisTimeout.
 	//
 	// Redis, or a sixth of a cluster, is slow when half of its replies take longer than 20 ms and than the loads that they
-	// save. The Guard notices that within a second. Until it is quick again (Stats.SlowParts), Gets of its keys load first,
-	// and ask Redis only if there is no slot. -1: never load beside Redis, or before it.
+	// save. The Guard notices that within a second. Until it is quick again (Stats.SlowParts), Gets of its keys load and ask
+	// Redis at once, and a GetMany loads first, and asks Redis if that fails. -1: never load beside Redis, or before it.
 	HedgeAfter time.Duration
 
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values
@@ -151,7 +147,7 @@ type Config struct {
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
 	// cache. A larger value in Redis is not used, whichever program stored it: a Get replaces it, and removes it if it
 	// cannot be read within RedisTimeout. Instances that share a Prefix should agree on it. Default: 8 MiB. -1: no
-	// limit but Redis' own.
+	// limit but what Redis takes within RedisTimeout, and 512 MiB (proto-max-bulk-len): it closes the connection for more.
 	MaxValueBytes int
 
 	// Besides Redis, or instead of it.
@@ -159,50 +155,31 @@ type Config struct {
 	// Local is a tier in this process, in front of Redis. Default: off.
 	Local LocalConfig
 
-	// Verify compares some hits with the source. Default: off.
-	Verify VerifyConfig
-
-	// Serve says for which keys the cache may be used: a kind, one per cent, all. Gets of the others load without it,
-	// with the outcome bypassed, as after Bypass: nothing of theirs is read or stored. Invalidations and updates of all
-	// keys go on, so a key that is turned on again has no old value. It is called with the Guard's key (product:42 for
-	// a Cache) in each Get, concurrently, and must be quick. Guard.SetServe replaces it. Default: all keys, or none if
-	// Shadow is set.
-	Serve func(key string) bool
-
-	// Shadow is the share of the Gets which Serve does not let the cache serve that ask the cache all the same, from 0
-	// to 1. Their callers get what the source has, as before, and do not wait for the cache. In the background, the
-	// Guard then asks the cache as a Get would, which fills it, and compares: Stats.Shadowed has the hits that there
-	// would have been, and old values among them. A miss loads a second time, below callers' priority. Fetch, and Gets
-	// in a transaction, have no shadow. Default: 0, off.
-	Shadow float64
-
-	// Hottest is how many of its hottest keys this Guard tells the fleet, every ten seconds while it is in use, so that
-	// Guard.Hottest knows them: what a new instance warms. It counts one Get in 16. At most 1,000; a hundred are one
-	// small request. Default: 0, off.
-	Hottest int
-
-	// Disabled makes a Guard without Redis, for tests and tools: rdb may be nil, and is not used. Loads run under the
-	// same limits, their callers on this Guard share them, and their outcome is Bypassed. Nothing is cached or
-	// remembered, and a Fetch without Load returns ErrNotCached. Invalidate and SelfCheck return nil; Update calls
-	// write under a lock of this Guard, without a fence. Inspect shows which loads are under way here, and BypassFleet
-	// returns an error. Writes of other processes go unnoticed: a call may share a load that began before them.
-	Disabled bool
+	// Gate says whether a call may use the cache for the key: nil, it may. Else it loads without the cache, with the
+	// outcome bypassed, as after Bypass: nothing of the call is read or stored; EventGated, the Logger and the page have the error. Invalidations and
+	// updates of all keys go on, so what is let in again has no old value. It is asked in each Get, Fetch and Warm, and in a
+	// GetMany for each key, before anything is read, with the caller's context and the Guard's key (product:42 for a Cache).
+	// It is called concurrently, must be quick, and must not panic. Default: all may.
+	Gate func(ctx context.Context, key string) error
 
 	// Reports.
 	//
-	// Hooks are called as things happen, for metrics and tests.
+	// Observers are told what happens, for metrics and tests, after the Logger. Default: none.
+	Observers []Observer
+
+	// Hooks change the contexts of calls and loads, for tracing.
 	Hooks Hooks
 
 	// Logger gets what an operator should know and no caller learns: values that cannot be stored or decoded, loaders
 	// that panic or are slow, background loads that fail, leases lost or taken over; and the beginning and end of
-	// lasting conditions: Redis unavailable, invalidations pending, the subscription lost, MaxLoads or FleetLoads
+	// lasting conditions: Redis unavailable, invalidations pending, the subscription lost, MaxLoads or Limiter
 	// saturated, loads failing, the cache bypassed. It gets one record of each kind every ten seconds; the attribute more counts those
 	// left out. Each has cache (the Prefix), instance, and where there are some key, and kind (the Name of its Cache). Default: none.
 	Logger *slog.Logger
 
 	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError
 	// that other instances get, and of Inspect. It stands in Redis for 5 seconds at most, and is cut at 1 KiB. Callers,
-	// Hooks and Logger here have the error itself. It is called concurrently, and not asked about what a
+	// Observers and Logger here have the error itself. It is called concurrently, and not asked about what a
 	// CacheConfig.ErrorCodec encodes. Default: err.Error().
 	RedactError func(err error) string
 
@@ -222,7 +199,6 @@ const (
 	minLeaseTTL          = 100 * time.Millisecond
 	defaultMaxLoads      = 64
 	defaultMaxValueBytes = 8 << 20
-	mostFleetLoads       = 10_000
 )
 
 // off is the value that switches a feature off.
@@ -254,9 +230,6 @@ func (c *Config) check() error {
 	if c.MaxLoads < off {
 		bad("MaxLoads", "%d is negative (use -1 for no limit)", c.MaxLoads)
 	}
-	if c.FleetLoads < 0 || c.FleetLoads > mostFleetLoads {
-		bad("FleetLoads", "%d is not between 0 and %d", c.FleetLoads, mostFleetLoads)
-	}
 	if c.MaxValueBytes < off {
 		bad("MaxValueBytes", "%d is negative (use -1 for no limit)", c.MaxValueBytes)
 	}
@@ -264,14 +237,10 @@ func (c *Config) check() error {
 	if c.RedisTimeout < 0 || c.RedisTimeout > 0 && c.RedisTimeout < time.Millisecond {
 		bad("RedisTimeout", "%v is shorter than a millisecond", c.RedisTimeout)
 	}
+	if slices.Contains(c.Observers, nil) {
+		bad("Observers", "one is nil")
+	}
 	c.Local.check(bad)
-	c.Verify.check(bad)
-	if !(c.Shadow >= 0 && c.Shadow <= 1) {
-		bad("Shadow", "%v is not between 0 and 1", c.Shadow)
-	}
-	if c.Hottest < 0 || c.Hottest > mostHottest {
-		bad("Hottest", "%d is not between 0 and %d", c.Hottest, mostHottest)
-	}
 	checkCompression(c.Compression, bad)
 	return p.Err()
 }
@@ -308,25 +277,17 @@ func (c Config) withDefaults() Config {
 	config.SetDefault(&c.WaitTimeout, min(c.LoadTimeout, longest)+c.RedisTimeout)
 	config.SetDefault(&c.Local.TTL, defaultLocalTTL)
 	config.SetDefault(&c.Local.MaxLag, defaultMaxLag)
-	config.SetDefault(&c.Verify.Delay, defaultVerifyDelay)
 	c.TTL, c.StaleFor, c.NegativeTTL = max(c.TTL, 0), max(c.StaleFor, 0), max(c.NegativeTTL, 0)
 	c.Jitter, c.EarlyRefresh, c.Replicas = max(c.Jitter, 0), max(c.EarlyRefresh, 0), max(c.Replicas, 0)
 	for _, d := range []*time.Duration{
 		&c.TTL, &c.StaleFor, &c.NegativeTTL, &c.LoadTimeout, &c.WaitTimeout, &c.LeaseTTL, &c.RedisTimeout, &c.UpdateTimeout,
-		&c.Local.TTL, &c.Local.MaxLag, &c.Verify.Delay,
+		&c.Local.TTL, &c.Local.MaxLag,
 	} {
 		*d = min(*d, longest)
 	}
 	config.SetDefault(&c.Codec, Codec(jsonCodec{}))
 	config.SetDefault(&c.Logger, slog.New(slog.DiscardHandler))
 	c.Logger = c.Logger.With("cache", c.Prefix, "instance", c.Instance)
-	return c
-}
-
-// disabled returns the Config of a disabled Guard: without the features that need Redis.
-func (c Config) disabled() Config {
-	c.FailClosed, c.Local, c.Verify, c.Replicas, c.WriteLock, c.HedgeAfter = false, LocalConfig{}, VerifyConfig{}, 0, nil, off
-	c.Serve, c.Shadow = nil, 0
 	return c
 }
 

@@ -1,5 +1,7 @@
 package cacheguard
 
+import "github.com/cacheguard/go/internal/cache/tier"
+
 // state says what a read found.
 type state int
 
@@ -24,6 +26,7 @@ const (
 	doRebuild                 // load through the lease
 	doBypass                  // load without Redis
 	doLoadApart               // load, and leave what is stored as it is
+	doLoadFirst               // load, and ask a Redis that is slow only if that fails; of a GetMany, which does not read
 )
 
 // decide is the table of Get, GetMany and Fetch: it says which state leads to which action.
@@ -54,6 +57,7 @@ type decision[V any] struct {
 type found[V any] struct {
 	value *V // nil: absence
 	how   Outcome
+	drawn *tier.Early // what the local tier answered with is to be replaced early; nil: it is not, or Redis answered
 }
 
 // assess is the state of what was read, as the caller sees it.
@@ -87,7 +91,7 @@ func (q *query[V]) decide(r *wanted[V], redisErr error) decision[V] {
 		if old, ok := s.staleFromLocal(g, r.key); ok {
 			d.action, d.found = doServe, old
 		}
-	case doServe, doRebuild, doLoadApart:
+	case doServe, doRebuild, doLoadApart, doLoadFirst:
 	}
 	if got.state != unreachable {
 		g.journal.RedisDid("get")

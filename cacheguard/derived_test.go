@@ -3,7 +3,10 @@ package cacheguard
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,107 +14,147 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// derived are values of a Cache that replaces, and others that are made of them.
-type derived struct {
-	f      *fleet
-	db     *source
-	things []*Cache[int, string]
-	views  []*Cache[int, string]
-	made   atomic.Int64 // views
+// tree is a Cache on each instance whose things are made of two others of the same Cache, down to the leaves, which are rows. The root is 1.
+type tree struct {
+	*fleet
+
+	caches []*Cache[int, string]
+	mu     sync.Mutex
+	rows   map[int]int // versions
 }
 
-func newDerived(t *testing.T, viewsReplace time.Duration) *derived {
+const leaves = 4 // the first
+
+func newTree(t *testing.T) *tree {
 	t.Helper()
-	f, db, things := replacingFleet(t, 2, Config{})
-	d := &derived{f: f, db: db, things: things}
+	f := newFleet(t, standalone(t), 2, Config{}).listening()
+	x := &tree{fleet: f, rows: make(map[int]int)}
 	for i, g := range f.guards {
-		d.views = append(d.views, must(NewCache(g, CacheConfig[int, string]{
-			Name: "view", Replace: viewsReplace, Load: func(ctx context.Context, k int) (string, error) {
-				d.made.Add(1)
-				SetTags(ctx, "views")
-				thing, err := things[i].Get(ctx, k)
-				return "of the " + thing, err
-			},
-		})))
-		hit(t, things[i], 1, "old")
-		v, err := d.views[i].Get(t.Context(), 1)
-		expect.Equal(t, "the view", v, "of the old")
-		expect.Equal(t, "its error", err, nil)
+		c, err := NewCache(g, CacheConfig[int, string]{Name: "node", Load: func(ctx context.Context, n int) (string, error) {
+			if n >= leaves {
+				return strconv.Itoa(x.row(n)), nil
+			}
+			left, err := x.caches[i].Get(ctx, 2*n)
+			right, other := x.caches[i].Get(ctx, 2*n+1)
+			return left + " " + right, errors.Join(err, other)
+		}})
+		expect.Equal(t, "NewCache", err, nil)
+		x.caches = append(x.caches, c)
 	}
-	return d
+	return x
 }
 
-// Others get the old value until a write has returned, and make views of it meanwhile: so what the write names beside it ends once more.
-func TestWhatIsMadeOfAnOldValueWhileThatIsReplacedEndsWithTheWrite(t *testing.T) {
-	t.Parallel()
-	done := func(d *derived, c Changes) error {
-		in, err := d.f.guards[0].Intend(context.Background(), c)
-		return errors.Join(err, in.Done(context.Background()))
+func (x *tree) row(n int) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.rows[n]
+}
+
+func (x *tree) write(n int) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.rows[n]++
+	return strconv.Itoa(x.rows[n])
+}
+
+// above are the things that are made of the leaf, from there to the root.
+func above(n int) (all []int) {
+	for n /= 2; n > 0; n /= 2 {
+		all = append(all, n)
 	}
-	for name, c := range map[string]struct {
-		viewsReplace time.Duration
-		write        func(d *derived, thing, view string) error
-	}{
-		"Done of a key and a tag": {off, func(d *derived, thing, _ string) error {
-			return done(d, Changes{Keys: []string{thing}, Tags: []string{"views"}})
-		}},
-		"Done of two keys": {off, func(d *derived, thing, view string) error {
-			return done(d, Changes{Keys: []string{thing, view}})
-		}},
-		"Done of two keys that are replaced": {time.Hour, func(d *derived, thing, view string) error {
-			return done(d, Changes{Keys: []string{thing, view}})
-		}},
-		"Invalidate of two keys": {off, func(d *derived, thing, view string) error {
-			return d.f.guards[0].Invalidate(context.Background(), view, thing)
-		}},
-		"Invalidate of two keys that are replaced": {time.Hour, func(d *derived, thing, view string) error {
-			return d.f.guards[0].Invalidate(context.Background(), view, thing)
-		}},
+	return all
+}
+
+// reads has callers ask for what is made of others, on each instance, until the context ends.
+func (x *tree) reads(ctx context.Context, callers *sync.WaitGroup) {
+	for _, c := range x.caches {
+		for n := 1; n < leaves; n++ {
+			callers.Go(func() { // stop: the context, which the test ends; joined by it
+				for ctx.Err() == nil {
+					_, _ = c.Get(ctx, n) // what it is while somebody writes is not promised
+				}
+			})
+		}
+	}
+}
+
+// old are the things that an instance has, and that are not made of what the leaves are.
+func (x *tree) old() (found []string) {
+	x.t.Helper()
+	texts := make(map[int]string)
+	for n := 2*leaves - 1; n > 0; n-- {
+		texts[n] = strconv.Itoa(x.row(n))
+		if n < leaves {
+			texts[n] = texts[2*n] + " " + texts[2*n+1]
+		}
+		for _, c := range x.caches {
+			v, err := c.Get(x.t.Context(), n)
+			expect.Equal(x.t, "error", err, nil)
+			if v != texts[n] {
+				found = append(found, strconv.Itoa(n)+" is "+v+", not "+texts[n])
+			}
+		}
+	}
+	return found
+}
+
+// Each call ends one level, and returns when Redis has done so: what is made of a level is made of nothing older from then on.
+func TestATreeOfOneCacheHasNothingOldWhenItsLevelsWereInvalidatedFromTheLeafUp(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(x *tree, leaf int) error{
+		"Invalidate": func(x *tree, leaf int) error {
+			x.write(leaf)
+			return x.caches[0].Invalidate(context.Background(), leaf)
+		},
+		"Put": func(x *tree, leaf int) error {
+			return x.caches[0].Put(context.Background(), leaf, func(context.Context) (string, error) { return x.write(leaf), nil })
+		},
+		"Update": func(x *tree, leaf int) error {
+			return x.caches[0].Update(context.Background(), leaf, func(context.Context) error {
+				x.write(leaf)
+				return nil
+			})
+		},
+		"Intend": func(x *tree, leaf int) error {
+			in, err := x.guards[0].Intend(context.Background(), x.caches[0].Changes(leaf))
+			x.write(leaf)
+			return errors.Join(err, in.Done(context.Background()))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDerived(t, c.viewsReplace)
-			written := make(chan error, 1)
-			go func() { written <- c.write(d, d.things[0].Key(1), d.views[0].Key(1)) }() // owner: the test; joined below
-			<-d.db.begun
-			v, err := d.views[1].Get(t.Context(), 1)
-			expect.Equal(t, "the view meanwhile", v, "of the old")
-			expect.Equal(t, "its error", err, nil)
-			d.db.release <- struct{}{}
-			expect.Equal(t, "the write's error", <-written, nil)
-			for i := range d.views {
-				v, err := d.views[i].Get(t.Context(), 1)
-				expect.Equal(t, "the view", v, "of the new")
-				expect.Equal(t, "its error", err, nil)
+			x := newTree(t)
+			for round := range expect.Samples(10, 100) {
+				ctx, stop := context.WithCancel(t.Context())
+				var callers sync.WaitGroup
+				x.reads(ctx, &callers)
+				leaf := leaves + round%leaves
+				expect.Equal(t, "the write", write(x, leaf), nil)
+				for _, n := range above(leaf) {
+					expect.Equal(t, "Invalidate", x.caches[1].Invalidate(t.Context(), n), nil)
+				}
+				expect.Equal(t, "old", strings.Join(x.old(), ", "), "")
+				stop()
+				callers.Wait()
 			}
 		})
 	}
 }
 
-// A load in the place of what a write names may ask for what the write updates, and would wait for the end of that.
-func TestWhatAWriteNamesBesideItsKeyIsNotReplacedBeforeTheUpdateHasEnded(t *testing.T) {
+// The other way round, what a caller asks for in between is made of an old value, and stored.
+func TestATreeOfOneCacheThatIsInvalidatedFromTheRootDownHasAnOldValue(t *testing.T) {
 	t.Parallel()
-	also := func(d *derived) func(context.Context) error {
-		return func(ctx context.Context) error { return Also(ctx, d.views[0].Changes(1)) }
+	x := newTree(t)
+	expect.Equal(t, "old at first", len(x.old()), 0)
+	x.stored()
+	x.write(leaves)
+	for _, n := range slices.Backward(append([]int{leaves}, above(leaves)...)) {
+		expect.Equal(t, "Invalidate", x.caches[0].Invalidate(t.Context(), n), nil)
+		_, err := x.caches[1].Get(t.Context(), 1)
+		expect.Equal(t, "error", err, nil)
+		x.stored()
 	}
-	for name, write := range map[string]func(d *derived) error{
-		"Update": func(d *derived) error { return d.f.guards[0].Update(context.Background(), d.things[0].Key(1), also(d)) },
-		"Put": func(d *derived) error {
-			return d.things[0].Put(context.Background(), 1, func(ctx context.Context) (string, error) { return "new", also(d)(ctx) })
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newDerived(t, time.Hour)
-			close(d.db.release)
-			before := d.made.Load()
-			expect.Equal(t, "error", write(d), nil)
-			expect.Equal(t, "loads of a view meanwhile", d.made.Load(), before)
-			v, err := d.views[1].Get(t.Context(), 1)
-			expect.Equal(t, "the view", v, "of the new")
-			expect.Equal(t, "its error", err, nil)
-		})
-	}
+	expect.Equal(t, "it is found", len(x.old()) > 0, true)
 }
 
 // What a tier has may be old for MaxLag. What a loader makes of it would be old for a TTL.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cacheguard/go/internal/cache/failure"
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/errs"
@@ -17,7 +18,7 @@ var (
 	// it for NegativeTTL, and during that time returns ErrNotFound without calling the loader.
 	ErrNotFound = errors.New("cacheguard: not found")
 
-	// ErrNotCached is returned by a Fetch without Load when the cache has no value that may be served.
+	// ErrNotCached is returned by Peek, and by a Fetch without Load, when the cache has no value that may be served.
 	ErrNotCached = errors.New("cacheguard: not cached")
 
 	// ErrClosed is returned by calls on a Guard that is closed, or that is closed while they wait.
@@ -40,8 +41,8 @@ var (
 // errRejected is why a thing is not stored that Warm has loaded.
 var errRejected = errors.New("loaded, but not stored: the key, or a tag, was invalidated meanwhile, or another load stored a value")
 
-// errNoSpareSlot is why a load that nobody has to wait for did not run.
-var errNoSpareSlot = errors.New("cacheguard: no load slot to spare")
+// errNoSpareSlot is why a load did not run: nobody has to wait for it and others do, or Config.Limiter is closed.
+var errNoSpareSlot = errors.New("no load slot to spare, or Config.Limiter is closed")
 
 var errGoexit = errors.New("loader called runtime.Goexit")
 
@@ -77,19 +78,20 @@ func (e *PanicError) Unwrap() error {
 }
 
 // LoadError is returned to callers that waited for a load of another Guard, or asked shortly after the load failed. Only the text of the loader's error
-// travels and, for a Cache, which of CacheConfig.Errors it matched and what CacheConfig.ErrorCodec made of it. Callers of the Guard that ran the loader get the error itself.
+// travels, whether it matched context.DeadlineExceeded (as that of LoadTimeout does), ErrClosed, ErrReentrant, ErrNotCached or an
+// error of package mutex and, for a Cache, which of CacheConfig.Errors it matched and what CacheConfig.ErrorCodec made of it. Callers of the Guard that ran the loader get the error itself.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it
 
-	matched []error // of CacheConfig.Errors and ErrorCodec
+	matched []error // of ownCauses, CacheConfig.Errors and ErrorCodec
 }
 
 func (e *LoadError) Error() string {
 	return fmt.Sprintf("cacheguard: load of %q by another guard failed: %s", errs.Short(e.Key), e.Message)
 }
 
-// Unwrap returns those of CacheConfig.Errors that the loader's error matched, and the error that CacheConfig.ErrorCodec decoded.
+// Unwrap returns those of the above and of CacheConfig.Errors that the loader's error matched, and the error that CacheConfig.ErrorCodec decoded.
 func (e *LoadError) Unwrap() []error { return e.matched }
 
 // ErrorCodec carries errors of a loader to other instances, for CacheConfig. Its methods are called from many goroutines at once.
@@ -141,6 +143,14 @@ func (c *Config) textOf(err error) (text string) {
 	return c.RedactError(err)
 }
 
+// ownCauses are failures that are the same on each instance, by the names under which they travel. Those of LoadTimeout match the first.
+var ownCauses = map[string]error{
+	"deadline": context.DeadlineExceeded, "closed": ErrClosed, "reentrant": ErrReentrant, "uncached": ErrNotCached, "unreplicated": ErrNotReplicated,
+	"unacquired": lifecycle.ErrNotAcquired, "lost": lifecycle.ErrLeaseLost, "revoked": lifecycle.ErrRevoked, "lock closed": lifecycle.ErrLockClosed,
+}
+
+var ownNames = failure.NewNames(ownCauses, nil, nil)
+
 // absentAlone reports whether the error is plain absence, and not another failure that wraps it, such as a panic.
 func absentAlone(err error) bool {
 	_, panicked := errors.AsType[*PanicError](err)
@@ -149,8 +159,11 @@ func absentAlone(err error) bool {
 
 // unanswered is the error of a call that was not answered.
 func unanswered(ctx context.Context, key string, err error) error {
-	if errors.Is(err, flight.ErrClosed) || errors.Is(err, send.ErrClosed) {
+	if errors.Is(err, flight.ErrClosed) || errors.Is(err, send.ErrClosed) || errors.Is(err, ErrClosed) {
 		return ErrClosed
+	}
+	if ctx.Err() == nil { // there is no slot: the Limiter is closed
+		return fmt.Errorf("cacheguard: get %q: %w", errs.Short(key), err)
 	}
 	return ended(ctx, "get", key)
 }
@@ -166,12 +179,15 @@ func failed(err error) bool {
 }
 
 // givenUp is the error of a load whose context has ended. If nobody waits for it any more, it matches context.Canceled for all who are told, whatever the
-// loader made of that: it may return the cause, or what its database said.
+// loader made of that: it may return the cause, or what its database said. After LoadTimeout, it matches context.DeadlineExceeded.
 func givenUp(ctx context.Context, err error) error {
-	if failed(err) && errors.Is(ctx.Err(), context.Canceled) {
+	switch {
+	case ctx.Err() == nil || !failed(err) || errors.Is(err, ctx.Err()):
+		return err
+	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("%w: %w", context.Canceled, err)
 	}
-	return err
+	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
 // ErrNotReplicated is matched by the *RedisError of an Invalidate, Intend, Also, Update or Put that reached the primary, but that fewer replicas

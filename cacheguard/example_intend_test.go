@@ -122,3 +122,45 @@ func ExampleWritten() {
 	// 500
 	// 503
 }
+
+// What is made of other cached things is named after them, and ends when they have ended.
+func ExampleGuard_Intend_order() {
+	ctx, rdb, repo := context.Background(), newClient(), catalogue{42: {42, "Boot", 90}}
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "example-intend-order"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rdb.Close()
+	defer guard.Close()
+	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int64, product]{Name: "product", Load: repo.Product})
+	if err != nil {
+		log.Fatal(err)
+	}
+	views, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int64, string]{
+		Name: "view",
+		Load: func(ctx context.Context, id int64) (string, error) {
+			p, err := products.Get(ctx, id)
+			return fmt.Sprintf("%s: %d €", p.Name, p.Price), err
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	setPrice := func(ctx context.Context, id int64, price int) error {
+		in, err := guard.Intend(ctx, products.Changes(id), views.Changes(id))
+		if err != nil {
+			return err
+		}
+		defer in.Done(ctx)
+		repo[id] = product{id, "Boot", price} // and the commit
+		return in.Done(ctx)                   // the product first, then the view
+	}
+
+	fmt.Println(views.Get(ctx, 42))
+	fmt.Println(setPrice(ctx, 42, 80))
+	fmt.Println(views.Get(ctx, 42))
+	// Output:
+	// Boot: 90 € <nil>
+	// <nil>
+	// Boot: 80 € <nil>
+}

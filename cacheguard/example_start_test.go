@@ -119,21 +119,3 @@ func ExampleGuard_SelfCheck() {
 	fmt.Println(guard.SelfCheck(ctx)) // an error names the command, key or channel that Redis refused
 	// Output: <nil>
 }
-
-// One hit in a thousand is compared with the database, in the background.
-func ExampleGuard_Verified() {
-	rdb := newClient()
-	defer rdb.Close()
-	guard, err := cacheguard.New(rdb, cacheguard.Config{
-		Prefix: "example-verify",
-		Verify: cacheguard.VerifyConfig{OneIn: 1000},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer guard.Close()
-
-	// After some traffic: a value that was stale a second after it was served shows a write without Invalidate.
-	fmt.Println(guard.Verified().Stale)
-	// Output: 0
-}

@@ -2,8 +2,8 @@ package cacheguard
 
 import (
 	"context"
+	"sync/atomic"
 
-	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
@@ -25,7 +25,8 @@ type Source[V any] struct {
 	Judge func(V) Verdict
 
 	// Load is the loader, as in Get. The value old is the one to be replaced. It is nil if there is none, or if it was
-	// invalidated before the load began. One that is returned again has the tags that this Load names, and no others.
+	// invalidated before the load began. One that is returned again has the tags that this Load names, and no others, unless
+	// it calls KeepTags.
 	// Default: Fetch loads nothing, and returns ErrNotCached instead.
 	Load func(ctx context.Context, old *V) (V, error)
 
@@ -43,7 +44,34 @@ type Source[V any] struct {
 	// Unlimited loads do not count towards MaxLoads, and do not wait for it. This is for loads that would run without
 	// the Guard too.
 	Unlimited bool
+
+	// Finish lets a load that this call starts or joins go on when nobody waits for it any more.
+	Finish bool
+
+	// Part says that the call is one of several that answer a request, which is counted by itself, and says by itself what may be stale: Hooks.OnGet
+	// does not hear of the call, and StaleFor counts for nothing, also while Redis does not answer.
+	Part bool
+
+	// Past gets, before Load is called, whether this call goes past the cache. nil: nobody asks.
+	Past *Past
+
+	// Made gets what the value that this call reads from Redis was made under. For a later Fetch with the same Made, whose Load
+	// returns that value and calls KeepTags, it says that. nil: KeepTags is about the value old.
+	Made *Made
 }
+
+// Past is whether a Fetch goes past the cache: what it loads is not stored, and its Outcome is Bypassed. The zero Past does not.
+type Past struct{ is, wanted atomic.Bool }
+
+// Is reports whether it does, for whatever reason.
+func (p *Past) Is() bool { return p.is.Load() }
+
+// IsWanted reports whether it does because somebody wants that: Bypass, BypassFleet or Config.Gate.
+func (p *Past) IsWanted() bool { return p.wanted.Load() }
+
+// Made is what a value was made under: the tags that it had, and what of them, of its key and of everything had been invalidated by then. The
+// zero Made is of no value.
+type Made struct{ stamp protocol.Stamp }
 
 // Fetch is Get for values that carry their own freshness, as HTTP responses do. Everything said of Get holds.
 // SetTTL sets how long the value stays in the cache. The Outcome says how Fetch came by the value.
@@ -56,12 +84,14 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 		return none, "", errNilGuard
 	}
 	spec := &loadSpec[V]{
-		load: load{policy: &g.ordinary, unlimited: s.Unlimited, known: s.Tags}, judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, despiteTags: s.DespiteTags,
+		load:  load{policy: &g.ordinary, unlimited: s.Unlimited, finish: s.Finish, known: s.Tags},
+		judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, despiteTags: s.DespiteTags, part: s.Part, past: s.Past,
 	}
-	if page, is := ctx.(*pages.Read); is {
-		if spec.policy = &g.pages; page.Made != nil {
-			spec.noted, spec.made = page.Made, *page.Made
-		}
+	if s.Part {
+		spec.policy = &g.parts
+	}
+	if s.Made != nil {
+		spec.noted, spec.made = &s.Made.stamp, s.Made.stamp
 	}
 	return ask(ctx, g, key, spec, nil)
 }
@@ -77,7 +107,7 @@ const (
 	Negative Outcome = "negative" // absence, remembered
 	Loaded   Outcome = "loaded"   // this call started the load, or loaded by itself after WaitTimeout
 	Shared   Outcome = "shared"   // another call's load, here or on another instance
-	Bypassed Outcome = "bypassed" // loaded without the cache: Redis is unavailable, the Guard disabled, an invalidation of the key is pending, or see Bypass
+	Bypassed Outcome = "bypassed" // loaded without the cache: Redis is unavailable, an invalidation of the key is pending, or see Bypass
 )
 
 // beingStored returns a channel that is closed when this Guard has stored a loaded value that others already have; nil

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/pages"
-	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -226,13 +224,13 @@ func TestWhatALoadReadAndDidNotMakeIsForItsOwnCallAlone(t *testing.T) {
 			fetch := func(load func(context.Context, *string) (string, error)) <-chan reply[string] {
 				c := make(chan reply[string], 1)
 				go func() { // owner: the test; ends with the load; joined by receiving
-					v, _, err := Fetch(&pages.Read{Context: t.Context(), Key: "k", Made: new(protocol.Stamp)}, g, "k", Source[string]{Load: load})
+					v, _, err := Fetch(t.Context(), g, "k", Source[string]{Load: load, Made: new(Made)})
 					c <- reply[string]{v, err}
 				}()
 				return c
 			}
 			stored := fetch(func(ctx context.Context, _ *string) (string, error) {
-				pages.Again(ctx)
+				KeepTags(ctx)
 				return "old", nil
 			})
 			redistest.Await(t, "it waits for a slot", func() bool { return g.flights.Count(nil).Running == 2 })

@@ -3,14 +3,12 @@ package cacheguard
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -18,7 +16,7 @@ import (
 // nodeOfPermits is the primary that has the permits, and its replica.
 func (f *fleet) nodeOfPermits(c *redistest.Cluster) (primary, replica *redistest.Server) {
 	f.t.Helper()
-	node, err := f.redis.(*redis.ClusterClient).MasterForKey(context.Background(), f.guards[0].keys.ValueKey(limit.FleetName))
+	node, err := f.redis.(*redis.ClusterClient).MasterForKey(context.Background(), f.guards[0].keys.ValueKey(fleetLoads))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -34,7 +32,7 @@ func (f *fleet) nodeOfPermits(c *redistest.Cluster) (primary, replica *redistest
 // suspended reports whether some instance loads without permits.
 func (f *fleet) suspended() bool {
 	for _, g := range f.guards {
-		if g.loaders.limits.Fleet.Suspended() {
+		if g.suspended() {
 			return true
 		}
 	}
@@ -87,7 +85,7 @@ func TestWithoutTheNodeOfThePermitsLoadsNeedNoneUntilItsReplicaHasThem(t *testin
 			a := arena{client: func(tb testing.TB) client { return c.Client(tb) }}
 			const instances, maxLoads = 2, 3
 			f := newFleet(t, a, instances, Config{
-				FleetLoads: 1, MaxLoads: maxLoads, RedisTimeout: brisk, LeaseTTL: brisk, LoadTimeout: off,
+				Limiter: permitsOf(1), MaxLoads: maxLoads, RedisTimeout: brisk, LeaseTTL: brisk, LoadTimeout: off,
 			}).listening()
 			f.events.quiet = true
 			f.awaitLimit(1)
@@ -95,7 +93,7 @@ func TestWithoutTheNodeOfThePermitsLoadsNeedNoneUntilItsReplicaHasThem(t *testin
 			busy := async(f.guards[0], "busy", held.load)
 			<-held.begun
 			waits := async(f.guards[1], "waits", returns("v"))
-			redistest.Await(t, "a load waits for a permit", func() bool { return f.guards[1].Stats().FleetQueued == 1 })
+			redistest.Await(t, "a load waits for a permit", func() bool { return f.guards[1].Stats().Of("limiter_queued") == 1 })
 			primary, replica := f.nodeOfPermits(c)
 			lose(primary)
 			want(t, waits, "v")
@@ -114,15 +112,17 @@ func TestWithoutTheNodeOfThePermitsLoadsNeedNoneUntilItsReplicaHasThem(t *testin
 // permits were forgotten have ended: a permit that is lost ends no load.
 func TestAsManyPermitsAreGivenOutAgainAsWereForgotten(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 2, RedisTimeout: time.Minute, LeaseTTL: time.Minute, LoadTimeout: off}).listening()
-	queued := func() int { return f.guards[0].Stats().FleetQueued + f.guards[1].Stats().FleetQueued }
+	f := newFleet(t, standalone(t), 2, Config{Limiter: permitsOf(2), RedisTimeout: time.Minute, LeaseTTL: time.Minute, LoadTimeout: off}).listening()
+	queued := func() int {
+		return int(f.guards[0].Stats().Of("limiter_queued") + f.guards[1].Stats().Of("limiter_queued"))
+	}
 	db := newSource("v")
 	var replies []<-chan reply[string]
 	for i := range 8 {
 		replies = append(replies, async(f.guards[i%2], fmt.Sprint("k", i), db.load))
 	}
 	redistest.Await(t, "two load, and the others wait", func() bool { return db.loads.Load() == 2 && queued() == 6 })
-	if err := f.redis.Del(context.Background(), f.guards[0].cfg.Prefix+":{"+limit.FleetName+"}:sem:holders").Err(); err != nil {
+	if err := f.redis.Del(context.Background(), f.guards[0].cfg.Prefix+":{"+fleetLoads+"}:sem:holders").Err(); err != nil {
 		t.Fatal(err)
 	}
 	redistest.Await(t, "two more load", func() bool { return db.loads.Load() == 4 })
@@ -133,17 +133,4 @@ func TestAsManyPermitsAreGivenOutAgainAsWereForgotten(t *testing.T) {
 		want(t, r, "v")
 	}
 	f.awaitPermits(0)
-}
-
-// A Guard may use no key of the part of the slots that has the permits.
-func TestPermitsCountAgainWhenNobodyElseAsksTheirNode(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, onCluster(t), 1, Config{FleetLoads: 1})
-	g := f.guards[0]
-	breaker := g.breakers.Of(g.keys.ValueKey(limit.FleetName))
-	for !breaker.IsOpen() {
-		breaker.Record(io.EOF)
-	}
-	redistest.Await(t, "loads need permits", func() bool { return !f.suspended() })
-	expect.Equal(t, "the breaker is open", breaker.IsOpen(), false)
 }

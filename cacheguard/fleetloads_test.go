@@ -14,11 +14,44 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/semaphore"
 )
+
+const (
+	fleetLoads = "fleet-loads" // the name of the semaphore of permitsOf
+	handOns    = 8             // of a permit, in a row
+)
+
+// permitsOf is a Limiter of so many permits for the fleet, which newGuard replaces by one on the instance's client.
+type permitsOf int
+
+func (permitsOf) Take(context.Context, func() int) (free func(), err error) { return nil, nil }
+func (permitsOf) Try(context.Context) (free func(), err error)              { return nil, nil }
+
+// limiterOf is the Limiter of an instance.
+func limiterOf(t *testing.T, rdb Redis, cfg Config) Limiter {
+	t.Helper()
+	n, is := cfg.Limiter.(permitsOf)
+	if !is {
+		return cfg.Limiter
+	}
+	if n <= 0 {
+		return nil
+	}
+	l, err := semaphore.NewLimiter(rdb, fleetLoads, semaphore.Config{
+		Prefix: cfg.Prefix, Instance: cfg.Instance, Permits: int(n), TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() }) // always nil; after the Guard's
+	return l
+}
+
+// suspended reports whether loads need no permits.
+func (g *Guard) suspended() bool { return g.cfg.Limiter.(*semaphore.Limiter).Stats().Suspended }
 
 // pool is a database that counts its queries under way.
 type pool struct{ running, most, queries atomic.Int64 }
@@ -55,7 +88,7 @@ func (f *fleet) permits() semaphore.Info {
 func (f *fleet) permitsIfRedisAnswers() (semaphore.Info, error) {
 	k := f.semaphore()
 	defer k.Close()
-	return k.Inspect(context.Background(), limit.FleetName)
+	return k.Inspect(context.Background(), fleetLoads)
 }
 
 func (f *fleet) awaitPermits(held int) {
@@ -86,7 +119,7 @@ func farAway(t *testing.T) arena {
 
 func coldStart(t *testing.T, a arena) {
 	const instances, keys, limit = 5, 300, 3
-	f := newFleet(t, a, instances, Config{FleetLoads: limit, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
+	f := newFleet(t, a, instances, Config{Limiter: permitsOf(limit), RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
 	var db pool
 	var all sync.WaitGroup
 	gate := make(chan struct{})
@@ -108,7 +141,7 @@ func coldStart(t *testing.T, a arena) {
 	redistest.Await(t, "as many loads run as may, and others wait", func() bool {
 		queued := 0
 		for _, g := range f.guards {
-			queued += g.Stats().FleetQueued
+			queued += int(g.Stats().Of("limiter_queued"))
 		}
 		return db.running.Load() == limit && queued >= instances
 	})
@@ -126,7 +159,7 @@ func coldStart(t *testing.T, a arena) {
 func TestABusyInstanceQueuesForAPermitForEachEightLoads(t *testing.T) {
 	t.Parallel()
 	const loads, permits = 64, 100
-	f := newFleet(t, standalone(t), 2, Config{FleetLoads: permits, MaxLoads: -1, RedisTimeout: time.Minute}).listening()
+	f := newFleet(t, standalone(t), 2, Config{Limiter: permitsOf(permits), MaxLoads: -1, RedisTimeout: time.Minute}).listening()
 	db := newSource("v")
 	var replies []<-chan reply[string]
 	for i := range permits { // they have all permits
@@ -137,7 +170,7 @@ func TestABusyInstanceQueuesForAPermitForEachEightLoads(t *testing.T) {
 		replies = append(replies, async(f.guards[1], fmt.Sprint("k", i), db.load))
 	}
 	redistest.Await(t, "all loads wait, and some requests for all", func() bool {
-		return f.guards[1].Stats().FleetQueued == loads && f.permits().Waiters == loads/limit.MaxHandOns
+		return f.guards[1].Stats().Of("limiter_queued") == float64(loads) && f.permits().Waiters == loads/handOns
 	})
 	close(db.release)
 	for _, r := range replies {
@@ -149,7 +182,7 @@ func TestABusyInstanceQueuesForAPermitForEachEightLoads(t *testing.T) {
 func TestColdKeysDoNotStarveAHotOneOfItsPermit(t *testing.T) {
 	t.Parallel()
 	const cold, callers = 200, 50
-	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 1, MaxLoads: -1, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
+	f := newFleet(t, standalone(t), 2, Config{Limiter: permitsOf(1), MaxLoads: -1, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
 	var loads, before atomic.Int64
 	step := make(chan struct{})
 	open := sync.OnceFunc(func() { close(step) })
@@ -170,7 +203,9 @@ func TestColdKeysDoNotStarveAHotOneOfItsPermit(t *testing.T) {
 	for i := range cold {
 		ask(f.guards[i%2], fmt.Sprint("cold", i), load)
 	}
-	queued := func() int { return f.guards[0].Stats().FleetQueued + f.guards[1].Stats().FleetQueued }
+	queued := func() int {
+		return int(f.guards[0].Stats().Of("limiter_queued") + f.guards[1].Stats().Of("limiter_queued"))
+	}
 	redistest.Await(t, "the cold ones wait", func() bool { return loads.Load() == 1 && queued() == cold-1 })
 	for range callers {
 		ask(f.guards[0], "hot", func(ctx context.Context) (int, error) {
@@ -182,7 +217,7 @@ func TestColdKeysDoNotStarveAHotOneOfItsPermit(t *testing.T) {
 	redistest.Await(t, "the hot one waits", func() bool { return queued() == cold })
 	open()
 	all.Wait()
-	if n := before.Load(); n > 4*limit.MaxHandOns {
+	if n := before.Load(); n > 4*handOns {
 		t.Errorf("%d loads began before that of the hot key", n)
 	}
 }
@@ -199,7 +234,7 @@ func TestCallersThatGiveUpWhileTheyWaitForAPermitLeaveNothing(t *testing.T) {
 
 func giveUpWaiting(t *testing.T, a arena) {
 	const keys, each = 500, 2
-	f := newFleet(t, a, 2, Config{FleetLoads: 1, MaxLoads: -1, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
+	f := newFleet(t, a, 2, Config{Limiter: permitsOf(1), MaxLoads: -1, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
 	db := newSource("v")
 	busy := async(f.guards[0], "busy", db.load)
 	<-db.begun
@@ -208,7 +243,9 @@ func giveUpWaiting(t *testing.T, a arena) {
 	for i := range keys * each {
 		replies = append(replies, asyncCtx(ctx, f.guards[1], fmt.Sprint("k", i%keys), unwanted[string](t)))
 	}
-	redistest.Await(t, "they wait", func() bool { return f.guards[1].Stats().FleetQueued == keys && f.permits().Waiters == 1 })
+	redistest.Await(t, "they wait", func() bool {
+		return f.guards[1].Stats().Of("limiter_queued") == float64(keys) && f.permits().Waiters == 1
+	})
 	cancel()
 	for _, r := range replies {
 		if got := <-r; !errors.Is(got.err, context.Canceled) {
@@ -216,7 +253,7 @@ func giveUpWaiting(t *testing.T, a arena) {
 		}
 	}
 	f.awaitPermits(1)
-	redistest.Await(t, "no load waits", func() bool { return f.guards[1].Stats().FleetQueued == 0 })
+	redistest.Await(t, "no load waits", func() bool { return f.guards[1].Stats().Of("limiter_queued") == 0 })
 	close(db.release)
 	want(t, busy, "v")
 	f.awaitPermits(0)
@@ -226,7 +263,7 @@ func giveUpWaiting(t *testing.T, a arena) {
 
 func TestAStaleValueIsServedAtOnceAndRefreshedWhenAPermitIsFree(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 1, TTL: time.Millisecond, StaleFor: time.Hour, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
+	f := newFleet(t, standalone(t), 2, Config{Limiter: permitsOf(1), TTL: time.Millisecond, StaleFor: time.Hour, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("old")), "old")
 	db := newSource("v")
 	busy := async(f.guards[0], "busy", db.load)
@@ -262,13 +299,13 @@ func TestWithoutRedisLoadsNeedNoPermitAndMaxLoadsHolds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	a := arena{client: func(tb testing.TB) client { return s.Client(tb) }}
-	f := newFleet(t, a, 2, Config{FleetLoads: 1, MaxLoads: 4, RedisTimeout: brisk, LeaseTTL: brisk}).listening()
+	f := newFleet(t, a, 2, Config{Limiter: permitsOf(1), MaxLoads: 4, RedisTimeout: brisk, LeaseTTL: brisk}).listening()
 	f.events.quiet = true
 	held := newSource("held")
 	busy := async(f.guards[0], "busy", held.load)
 	<-held.begun
 	waits := async(f.guards[1], "waits", returns("v"))
-	redistest.Await(t, "a load waits for a permit", func() bool { return f.guards[1].Stats().FleetQueued == 1 })
+	redistest.Await(t, "a load waits for a permit", func() bool { return f.guards[1].Stats().Of("limiter_queued") == 1 })
 	s.Pause()
 	t.Cleanup(s.Resume)
 	want(t, waits, "v")
@@ -288,7 +325,7 @@ func TestWithoutRedisLoadsNeedNoPermitAndMaxLoadsHolds(t *testing.T) {
 	redistest.Await(t, "permits count again", func() bool { // the one of busy is over, or given back
 		_ = mustGet(t, f.guards[1], "again", returns("v"))
 		p, err := f.permitsIfRedisAnswers()
-		return err == nil && len(p.Holders) == 0 && !f.guards[1].loaders.limits.Fleet.Suspended()
+		return err == nil && len(p.Holders) == 0 && !f.guards[1].suspended()
 	})
 }
 
@@ -296,7 +333,7 @@ func TestWithoutRedisLoadsNeedNoPermitAndMaxLoadsHolds(t *testing.T) {
 func permitProcess(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
 	defer rdb.Close()
-	g := newGuard(t, rdb, Config{Prefix: os.Getenv("PREFIX"), LeaseTTL: brisk, FleetLoads: 1})
+	g := newGuard(t, rdb, Config{Prefix: os.Getenv("PREFIX"), LeaseTTL: brisk, Limiter: permitsOf(1)})
 	_, _ = Get(context.Background(), g, "other", func(context.Context) (string, error) {
 		fmt.Println("begun")
 		bufio.NewScanner(os.Stdin).Scan()
@@ -310,7 +347,7 @@ func TestThePermitOfAProcessThatDiesIsFreeWhenItsLeaseEnds(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: brisk, FleetLoads: 1}).listening()
+	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: brisk, Limiter: permitsOf(1)}).listening()
 	child := redistest.Child(t, t.Name(), "ADDR="+shared.Addr(), "PREFIX="+f.guards[0].cfg.Prefix)
 	child.Expect("begun")
 	waits := async(f.guards[0], "k", returns("v"))
@@ -322,15 +359,15 @@ func TestThePermitOfAProcessThatDiesIsFreeWhenItsLeaseEnds(t *testing.T) {
 // The instance has all permits, so it would not ask for another one as long as it counts this one.
 func TestALoadThatHasLostItsPermitHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{FleetLoads: 1, LeaseTTL: 3 * brisk}).listening()
+	f := newFleet(t, standalone(t), 1, Config{Limiter: permitsOf(1), LeaseTTL: 3 * brisk}).listening()
 	db := newSource("v")
 	busy := async(f.guards[0], "busy", db.load)
 	<-db.begun
 	waits := async(f.guards[0], "waits", returns("v"))
-	redistest.Await(t, "it waits", func() bool { return f.guards[0].Stats().FleetQueued == 1 })
+	redistest.Await(t, "it waits", func() bool { return f.guards[0].Stats().Of("limiter_queued") == 1 })
 	k := f.semaphore()
 	defer k.Close()
-	if _, err := k.Revoke(context.Background(), limit.FleetName); err != nil {
+	if _, err := k.Revoke(context.Background(), fleetLoads); err != nil {
 		t.Fatal(err)
 	}
 	want(t, waits, "v")
@@ -344,9 +381,9 @@ func TestAPermitThatIsOverWhenItComesIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
 	a := arena{client: func(tb testing.TB) client { return p.Client(tb) }}
-	f := newFleet(t, a, 1, Config{FleetLoads: 1, LeaseTTL: brisk}).listening()
+	f := newFleet(t, a, 1, Config{Limiter: permitsOf(1), LeaseTTL: brisk}).listening()
 	late := p.On(func(args []string) bool {
-		return strings.HasPrefix(args[0], "eval") && len(args) > 3 && strings.Contains(args[3], limit.FleetName)
+		return strings.HasPrefix(args[0], "eval") && len(args) > 3 && strings.Contains(args[3], fleetLoads)
 	}, redistest.HoldReply).Times(1)
 	got := async(f.guards[0], "k", returns("v"))
 	<-late.Hit()
@@ -354,12 +391,12 @@ func TestAPermitThatIsOverWhenItComesIsAskedForAgain(t *testing.T) {
 	late.Release()
 	want(t, got, "v")
 	expect.Equal(t, "errors of Redis", f.events.redisErrors.Load(), 0)
-	expect.Equal(t, "loads run without permits", f.guards[0].loaders.limits.Fleet.Suspended(), false)
+	expect.Equal(t, "loads run without permits", f.guards[0].suspended(), false)
 }
 
 func TestALoaderThatAsksForAnotherKeySharesItsPermit(t *testing.T) {
 	t.Parallel()
-	g := newFleet(t, standalone(t), 1, Config{FleetLoads: 1, RedisTimeout: time.Minute}).guards[0]
+	g := newFleet(t, standalone(t), 1, Config{Limiter: permitsOf(1), RedisTimeout: time.Minute}).guards[0]
 	want(t, async(g, "outer", func(ctx context.Context) (string, error) { return Get(ctx, g, "inner", returns("v")) }), "v")
 }
 
@@ -367,7 +404,7 @@ func TestABusyInstanceUsesAPermitForSomeLoads(t *testing.T) {
 	t.Parallel()
 	const loads = 64
 	var asked atomic.Int64
-	f := newFleet(t, standalone(t), 1, Config{FleetLoads: 1, RedisTimeout: time.Minute}).listening()
+	f := newFleet(t, standalone(t), 1, Config{Limiter: permitsOf(1), RedisTimeout: time.Minute}).listening()
 	g := f.guards[0]
 	seen := make(map[string]bool) // guarded by there being one permit
 	gate := make(chan struct{})
@@ -387,10 +424,10 @@ func TestABusyInstanceUsesAPermitForSomeLoads(t *testing.T) {
 			}
 		})
 	}
-	redistest.Await(t, "the others wait", func() bool { return g.Stats().FleetQueued == loads-1 })
+	redistest.Await(t, "the others wait", func() bool { return g.Stats().Of("limiter_queued") == float64(loads-1) })
 	close(gate)
 	all.Wait()
-	if n := asked.Load(); n < loads/limit.MaxHandOns || n > loads/2 {
+	if n := asked.Load(); n < loads/handOns || n > loads/2 {
 		t.Errorf("%d permits for %d loads", n, loads)
 	}
 }
@@ -398,25 +435,47 @@ func TestABusyInstanceUsesAPermitForSomeLoads(t *testing.T) {
 func TestLoadsThatWaitForFleetLoadsAreLogged(t *testing.T) {
 	t.Parallel()
 	cfg, text := logged()
-	cfg.FleetLoads, cfg.RedisTimeout = 1, time.Minute
+	cfg.Limiter, cfg.RedisTimeout = permitsOf(1), time.Minute
 	g := newFleet(t, standalone(t), 1, cfg).guards[0]
 	db := newSource("v")
 	first := async(g, "a", db.load)
 	<-db.begun
 	second := async(g, "b", db.load)
-	redistest.Await(t, "it is logged", func() bool { return len(lines(text(), "cacheguard: loads wait for FleetLoads")) > 0 })
-	expect.Equal(t, "FleetLoads", g.Stats().FleetLoads, 1)
+	redistest.Await(t, "it is logged", func() bool { return len(lines(text(), "cacheguard: loads wait for Config.Limiter")) > 0 })
 	close(db.release)
 	want(t, first, "v")
 	want(t, second, "v")
-	redistest.Await(t, "so is the end", func() bool { return len(lines(text(), "no load waits for FleetLoads")) > 0 })
+	redistest.Await(t, "so is the end", func() bool { return len(lines(text(), "no load waits for Config.Limiter")) > 0 })
 }
 
-func TestFleetLoadsOutOfRangeAreRefused(t *testing.T) {
+// Whoever closes both: calls of the Guard may still wait for the Limiter, and what they hear is that the Guard is closed.
+func TestCallsThatWaitForALimiterThatIsClosedHearThatTheGuardIs(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{-1, mostFleetLoads + 1} {
-		if _, err := New(shared.Client(t), Config{FleetLoads: n}); err == nil || !strings.Contains(err.Error(), "Config.FleetLoads") {
-			t.Errorf("%d: %v", n, err)
-		}
+	for name, closes := range map[string]bool{"the Guard first": true, "the Limiter alone": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, standalone(t), 2, Config{Limiter: permitsOf(1), RedisTimeout: time.Minute}).listening()
+			db := newSource("v")
+			busy := async(f.guards[1], "busy", db.load)
+			<-db.begun
+			g, failed := f.guards[0], make(chan error, 1)
+			go func() { // owner: the test; ends with the GetMany; joined by receiving
+				_, err := GetMany(context.Background(), g, []string{"a", "b"}, func(context.Context, []string) (map[string]string, error) {
+					return nil, errors.New("loaded")
+				})
+				failed <- err
+			}()
+			redistest.Await(t, "it waits", func() bool { return g.Stats().Of("limiter_queued") == 1 })
+			if closes {
+				_ = g.Close() // always nil
+			}
+			_ = g.cfg.Limiter.(*semaphore.Limiter).Close() // always nil
+			err := <-failed
+			if text := fmt.Sprint(err); strings.Contains(text, "nil") || strings.Contains(text, "loaded") || closes && !errors.Is(err, ErrClosed) {
+				t.Error(text)
+			}
+			close(db.release)
+			want(t, busy, "v")
+		})
 	}
 }

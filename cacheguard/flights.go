@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/cacheguard/go/internal/cache/flight"
-	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
@@ -14,7 +13,8 @@ type mode int
 
 const (
 	filled     mode = iota // through the lease
-	direct                 // from the loader alone
+	direct                 // from the loader alone, or through the lease if Redis is back meanwhile
+	bypassing              // from the loader alone, as somebody wants that
 	background             // through the lease, for nobody in particular, without waiting for it
 	spare                  // through the lease, with a spare slot: those who need the value must not wait for that
 	hedged                 // from the loader alone, with a spare slot, beside a Redis that is slow
@@ -52,7 +52,7 @@ type answer struct {
 	// loader it was has failed.
 	cancelled bool
 	again     bool // the loader returned what it had read: the call whose loader it was had that before
-	joined    bool // of a caller whose flight another call had begun
+	joined    bool // of a caller whose flight, or one that it has entered, another call had begun
 }
 
 // answers reports whether the answer is good for a call that began at asked.
@@ -90,21 +90,20 @@ func (g *Guard) enterRebuild(ctx context.Context, j *load, unfit []byte) (ticket
 
 // enterDirect joins, or starts, the flight that loads without the cache. The reason says why Redis cannot be used; nil if it can.
 func (g *Guard) enterDirect(ctx context.Context, j *load, reason *RedisError) (ticket, error) {
+	if reason != nil && errors.Is(reason, errBypassed) {
+		return g.enter(ctx, j, bypassing, func(ctx context.Context, _ func(answer)) answer { return g.loadDirectly(ctx, j, Bypassed) })
+	}
 	return g.enter(ctx, j, direct, func(ctx context.Context, publish func(answer)) answer {
-		switch {
-		case reason == nil:
+		if reason == nil {
 			return g.loadDirectly(ctx, j, Loaded)
-		case errors.Is(reason, errBypassed):
-			return g.loadDirectly(ctx, j, Bypassed)
 		}
 		return g.loadBypassed(ctx, j, publish)
 	})
 }
 
-// enter joins the key's flight, or starts one, in which the load is part of a batch, if it may.
+// enter joins the key's flight, or starts one.
 func (g *Guard) enter(ctx context.Context, j *load, m mode, run flight.Run[answer]) (t ticket, err error) {
 	t, err = g.flights.Enter(ctx, j.flight(m), func(ctx context.Context, publish func(answer)) answer {
-		j.join(ctx)
 		defer j.skip()
 		return run(ctx, publish)
 	})
@@ -114,30 +113,30 @@ func (g *Guard) enter(ctx context.Context, j *load, m mode, run flight.Run[answe
 	if err != nil {
 		return t, err
 	}
-	if j.free || m == filled && pages.Finishes(ctx, j.key) {
+	if j.free || m == filled && j.finish {
 		t.Keep()
 	}
-	if t.Joined && g.cfg.Hooks.OnJoin != nil {
-		g.cfg.Hooks.OnJoin(j.key)
+	if t.Joined {
+		g.tell(ctx, EventJoin, j.key, nil)
 	}
 	return t, nil
 }
 
-// waitFor waits for a flight's answer to a call that began at asked.
-func waitFor(ctx context.Context, t ticket, asked uint64) (answer, error) {
+// waitFor waits for a flight's answer to a call that began at asked, or for something else; nil: for nothing else.
+func waitFor(ctx context.Context, t ticket, asked uint64, otherwise <-chan struct{}) (answer, error) {
 	joined := t.Joined // which is all of it that the function keeps
-	a, err := t.Wait(ctx, func(early answer) bool {
-		early.joined = joined
+	a, err := t.Wait(ctx, otherwise, func(early answer) bool {
+		early.joined = early.joined || joined
 		return early.answers(asked)
 	})
-	a.joined = joined
+	a.joined = a.joined || joined
 	return a, err
 }
 
 // awaitTicket waits for a flight's answer. For a call that joined the flight, the wait is a task.
-func (g *Guard) awaitTicket(ctx context.Context, t ticket, key string, asked uint64) (answer, error) {
+func (g *Guard) awaitTicket(ctx context.Context, t ticket, key string, asked uint64, otherwise <-chan struct{}) (answer, error) {
 	ctx, end := g.beginJoined(ctx, t, key)
-	a, err := waitFor(ctx, t, asked)
+	a, err := waitFor(ctx, t, asked, otherwise)
 	return a, endJoined(end, a, err)
 }
 

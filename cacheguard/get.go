@@ -2,9 +2,9 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/run/errs"
@@ -47,7 +47,7 @@ type query[V any] struct {
 	spec  loadSpec[V] // for a Get or a Fetch with its key
 	asked uint64      // the tick of the Guard's clock when the call began
 
-	besides bool // it loads beside Redis already, or has tried to
+	hedge *ticket // of its load beside Redis; nil: there is none
 }
 
 // way says whether a call may use the cache for a key. It is asked before anything is read: a value that was read while an
@@ -74,31 +74,32 @@ func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V
 		return v, "", err
 	}
 	if within != nil {
-		within.isMadeOf(g, spec.policy.kind)
 		spec.skipLocal = true // what is made of it may outlive Local.MaxLag
 	}
 	var w way
 	w.look(ctx, g, key)
-	if kept, ok := spec.tryLocal(g, key, &w); ok {
+	kept, ok := spec.tryLocal(g, key, &w)
+	if ok && kept.drawn == nil {
 		return kept.result()
 	}
 	if complete != nil {
 		complete()
+	}
+	if ok {
+		g.refresh(ctx, spec.loadOf(g, key, scopeOf(ctx, g), nil), kept.drawn.Head, kept.drawn.Took)
+		return kept.result()
 	}
 	q := query[V]{guard: g, spec: *spec, asked: g.clock.Now()}
 	q.spec.key, q.spec.valueKey = key, spec.valueKeyOf(g, key)
 	if w.isPast() {
 		return q.bypass(ctx, w.reason)
 	}
-	if g.isSlow(key) && q.spec.mayHedge(ctx, g, key) {
-		return q.retrieveSlowly(ctx, w.past)
-	}
 	return q.ask(ctx, w.past)
 }
 
-// ask asks Redis.
+// ask asks Redis: for the value and the lease at once where that is expected to miss, and a read would not have a load beside it.
 func (q *query[V]) ask(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
-	if q.spec.loader != nil && q.guard.local == nil && !past.Any() && q.guard.expected.Expected() {
+	if q.spec.loader != nil && q.guard.local == nil && !past.Any() && q.guard.expected.Expected() && !q.guard.isSlow(q.spec.key) {
 		if v, how, done, err := q.awaitRebuild(ctx, q.loadOf(ctx, q.spec.key, nil), nil); done {
 			return v, how, err
 		}
@@ -110,6 +111,7 @@ func (q *query[V]) ask(ctx context.Context, past write.Past) (v V, how Outcome, 
 // the call.
 func (q *query[V]) read(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
 	g := q.guard
+	defer q.leaveHedge()
 	for range maxAsks + 1 {
 		r := wanted[V]{key: q.spec.key, valueKey: q.spec.valueKey, past: past}
 		var storing <-chan struct{} // looked for before the read, which sees anything stored before this
@@ -120,19 +122,23 @@ func (q *query[V]) read(ctx context.Context, past write.Past) (v V, how Outcome,
 		if r.read, err = g.link.Ask(ctx, r.valueKey, r.epochs.Keys()...); err != nil {
 			return v, "", unanswered(ctx, r.key, err)
 		}
-		if v, how, done, err := q.awaitRead(ctx, r.read); done {
+		if v, how, done, err := q.awaitRead(ctx, &r, r.read); done {
 			return v, how, err
 		}
 		g.expected.Found(r.read.Raw != nil || r.read.Err != nil)
 		q.take(ctx, &r, nil)
 		if more := r.epochs.Lacking(); more != nil {
-			if v, how, done, err := q.awaitRead(ctx, more); done {
+			if v, how, done, err := q.awaitRead(ctx, &r, more); done {
 				return v, how, err
 			}
 		}
 		if err := q.judge(ctx, &r); err != nil {
 			return v, "", unanswered(ctx, r.key, err)
 		}
+		if a, done := q.awaitHedge(ctx, r.action); done {
+			return unpack[V](a)
+		}
+		q.leaveHedge()
 		if v, how, done, err := q.act(ctx, &r, storing); done {
 			return v, how, err
 		}
@@ -178,8 +184,10 @@ func (q *query[V]) loadOf(ctx context.Context, key string, b *batch) *load {
 // replacing is what a flight has to do that replaces what was read.
 func (q *query[V]) replacing(ctx context.Context, r *wanted[V], b *batch) *load {
 	j := q.spec.loadOf(q.guard, r.key, scopeOf(ctx, q.guard), r.value).in(b)
-	epochs := r.epochs // a copy, as the call's own is no part of the heap
-	j.aged, j.epochs = r.aged, &epochs
+	if j.aged = r.aged; r.drawn == nil { // else nobody has asked for epochs
+		epochs := r.epochs // a copy, as the call's own is no part of the heap
+		j.epochs = &epochs
+	}
 	return j
 }
 
@@ -190,14 +198,14 @@ func (q *query[V]) awaitRebuild(ctx context.Context, j *load, unfit []byte) (v V
 	if err != nil {
 		return v, "", true, unanswered(ctx, j.key, err)
 	}
-	w := q.awaitAll(ctx, []string{j.key}, []ticket{t})[0]
-	if w.err != nil {
-		return v, "", true, unanswered(ctx, j.key, w.err)
+	a, err := q.guard.awaitTicket(ctx, t, j.key, q.asked, nil)
+	if err != nil {
+		return v, "", true, unanswered(ctx, j.key, err)
 	}
-	if !w.answers(q.asked) || q.spec.mustBeJudged(&w.answer, q.asked) {
+	if !a.answers(q.asked) || q.spec.mustBeJudged(&a, q.asked) {
 		return v, "", false, nil
 	}
-	v, how, err = unpack[V](w.answer)
+	v, how, err = unpack[V](a)
 	return v, how, true, err
 }
 
@@ -205,8 +213,9 @@ func (q *query[V]) awaitRebuild(ctx context.Context, j *load, unfit []byte) (v V
 // Redis cannot be used; nil if it can.
 func (q *query[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Outcome, err error) {
 	g := q.guard
-	if reason != nil {
-		pages.IsPast(ctx, q.spec.key, reason)
+	if past := q.spec.past; past != nil && reason != nil {
+		past.wanted.Store(errors.Is(reason, errBypassed))
+		past.is.Store(true)
 	}
 	if err := q.spec.refusal(g, reason); err != nil {
 		return v, "", err
@@ -215,7 +224,7 @@ func (q *query[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Out
 		t, err := g.enterDirect(ctx, j, reason)
 		var a answer
 		if err == nil {
-			a, err = g.awaitTicket(ctx, t, j.key, q.asked)
+			a, err = g.awaitTicket(ctx, t, j.key, q.asked, nil)
 		}
 		if err != nil {
 			return v, "", unanswered(ctx, j.key, err)

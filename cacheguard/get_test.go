@@ -68,7 +68,7 @@ func TestCallersThatShareALoadShareOneDecodedValue(t *testing.T) {
 		expect.Equal(t, "the pointer", (<-r).value, first.value)
 	}
 	expect.Equal(t, "name there", (<-there[0]).value.Name, "p")
-	expect.Equal(t, "decoded", codec.decoded.Load(), 2) // there, from the push; here only to be compared, as one of the first values
+	expect.Equal(t, "decoded", codec.decoded.Load(), 1) // there, from the push
 }
 
 func TestEntriesOfAnotherTypeAreReplaced(t *testing.T) {

@@ -49,11 +49,6 @@ var exitPlaces = map[string]func(exit func()) (CacheConfig[int, thing], func(con
 		cfg.LoadMany = func(context.Context, []int) (map[int]thing, error) { exit(); return map[int]thing{1: {}}, nil }
 		return cfg, readMany
 	},
-	"Load, with Batch": func(exit func()) (cfg CacheConfig[int, thing], read func(context.Context, *Cache[int, thing]) error) {
-		cfg.Batch, cfg.LoadMany = 10, func(context.Context, []int) (map[int]thing, error) { exit(); return map[int]thing{}, nil }
-		cfg.Load = func(context.Context, int) (thing, error) { exit(); return thing{}, nil }
-		return cfg, readOne
-	},
 	"Load, for Warm": func(exit func()) (cfg CacheConfig[int, thing], read func(context.Context, *Cache[int, thing]) error) {
 		cfg.Load = func(context.Context, int) (thing, error) { exit(); return thing{}, nil }
 		return cfg, func(ctx context.Context, c *Cache[int, thing]) error {
@@ -116,7 +111,7 @@ func TestWhereverUsersCodeExitsItsCallersGetAPanicError(t *testing.T) {
 					t.Errorf("error %v", err)
 				}
 				cfg.Load = func(_ context.Context, id int) (thing, error) { return thing{ID: id}, nil }
-				cfg.LoadMany, cfg.Tags, cfg.AbsentTags, cfg.IsNotFound, cfg.Batch = nil, nil, nil, nil, 0
+				cfg.LoadMany, cfg.Tags, cfg.AbsentTags, cfg.IsNotFound = nil, nil, nil, nil
 				mustInvalidate(t, f.guards[1], "thing:1") // the failure is remembered for a moment
 				after, err := newCaches(t, f, cfg)[1].Get(t.Context(), 1)
 				expect.Equal(t, "afterwards, elsewhere", after, thing{ID: 1})

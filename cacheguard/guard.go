@@ -12,15 +12,11 @@ import (
 	"github.com/cacheguard/go/internal/cache/failure"
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/guess"
-	"github.com/cacheguard/go/internal/cache/hottest"
-	"github.com/cacheguard/go/internal/cache/inprocess"
 	whyoff "github.com/cacheguard/go/internal/cache/off"
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/serverclock"
 	"github.com/cacheguard/go/internal/cache/testenv"
 	"github.com/cacheguard/go/internal/cache/tier"
-	"github.com/cacheguard/go/internal/cache/verify"
 	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/breaker"
@@ -28,10 +24,11 @@ import (
 	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/lifecycle"
+	"github.com/cacheguard/go/internal/watch"
 )
 
 // Redis is what a Guard needs of a client: *redis.Client (also a Sentinel failover client), *redis.ClusterClient and
-// *redis.Ring have it. What needs one place for each key refuses a Ring: Local, FleetLoads, and Update and Put without a WriteLock. The Guard never
+// *redis.Ring have it. What needs one place for each key refuses a Ring: Local, and Update and Put without a WriteLock. The Guard never
 // configures or closes the client.
 type Redis interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
@@ -52,7 +49,7 @@ type Guard struct {
 	expected        guess.Misses // of reads
 	storedMeanwhile guess.Misses // of loads that waited for a slot
 	ordinary        policy       // of entries of no Cache
-	pages           policy       // of pages, which package middleware judges: the same, and nothing of them is stale
+	parts           policy       // of entries of a Source with Part: the same, and nothing of them is stale
 	kinds           kinds
 	off             whyoff.Switch
 	link            *send.Link
@@ -63,29 +60,17 @@ type Guard struct {
 	// What goes on beside it.
 	epochs       *epoch.Epochs
 	writes       write.Writes
-	process      inprocess.Process // where Redis is not used
 	notices      *tier.Notices
 	locks        *rw.Locker // of Update; nil: on a Ring, it has none
-	journal      report.Journal
-	verifier     verify.Verifier
-	samples      bool // some answers are compared with the cache, or the source
-	verified     verify.Found
-	shadowed     shadowed
-	warming      atomic.Int64 // calls of Warm
-	hottest      *hottest.Keys
-	slowParts    atomic.Int64                  // of the keyspace
-	listener     atomic.Pointer[wake.Listener] // of a Guard that has Caches which replace
-	replaced     atomic.Uint64                 // values, ever
-	reloads      reloads
-	hedgesWon    atomic.Uint64 // calls that a load beside Redis answered, ever
-	written      atomic.Uint64 // bytes of entries that loads stored, ever
-	filling      filling
+	observers    observers
+	journal      watch.Journal
+	counts       counts
+	filling      atomic.Int64 // reads for the local tier alone
 	dropping     atomic.Int64 // values that are too large to be read and are being removed: one at a time
 	inbox        *wake.Inbox
 	keeper       *lease.Keeper
 	breakers     *breaker.Set
 	serverClocks *serverclock.Clocks
-	stepped      [2]report.Throttle // steps forward, and back
 
 	rehearsal *testenv.Env // nil: this is no test's
 

@@ -27,7 +27,7 @@ func TestWhatACallerDoesToItsValueIsNotStored(t *testing.T) {
 	made := func(context.Context) (map[string]string, error) { return map[string]string{"is": "right"}, nil }
 	bytes := func(context.Context) ([]byte, error) { return []byte("right"), nil }
 	c := newCaches(t, f, CacheConfig[string, map[string]string]{
-		Name: "batched", Batch: 10, Load: func(ctx context.Context, _ string) (map[string]string, error) { return made(ctx) },
+		Name: "batched", Load: func(ctx context.Context, _ string) (map[string]string, error) { return made(ctx) },
 		LoadMany: func(ctx context.Context, keys []string) (map[string]map[string]string, error) {
 			v, err := made(ctx)
 			return map[string]map[string]string{keys[0]: v}, err

@@ -25,7 +25,7 @@ func getOn[V any](ctx context.Context, g *Guard, key string, load func(context.C
 		},
 	}}
 	c.text, _ = keytext.Of[string]()
-	c.open(&kind{name: namedName, failing: g.journal.Failing(namedName)}) // not the one of the Guard, as tests want several types of one key
+	c.open(&kind{name: namedName, watched: g.journal.Kind(namedName)}) // not the one of the Guard, as tests want several types of one key
 	return c.Get(context.WithValue(ctx, namedLoader[V]{}, load), key)
 }
 
@@ -62,6 +62,6 @@ func getManyOn(
 	}
 	c := &Cache[string, string]{guard: g, cfg: CacheConfig[string, string]{LoadMany: load}}
 	c.text, _ = keytext.Of[string]()
-	c.open(&kind{name: namedName, failing: g.journal.Failing(namedName)})
+	c.open(&kind{name: namedName, watched: g.journal.Kind(namedName)})
 	return c.GetMany(ctx, keys)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,26 +57,29 @@ type events struct {
 	loads, rejected, unstorable, damaged, lost, takeovers, redisErrors atomic.Int64
 }
 
-func (e *events) hooks(t *testing.T) Hooks {
-	return Hooks{
-		OnGet: func(_ context.Context, _ string, outcome Outcome, _ time.Duration, _ error) {
+func (e *events) observers(t *testing.T) []Observer {
+	counts := map[What]*atomic.Int64{
+		EventLoad: &e.loads, EventRejected: &e.rejected, EventUnstorable: &e.unstorable, EventLeaseLost: &e.lost, EventTakeover: &e.takeovers,
+		EventDamaged: &e.damaged, EventUnread: &e.damaged, EventAlien: &e.damaged, EventRedisError: &e.redisErrors,
+	}
+	return []Observer{ObserverFunc(func(_ context.Context, of Event) {
+		if of.What == EventGet {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.outcomes[outcome]++
-		},
-		OnLoad:       func(string, time.Duration, error) { e.loads.Add(1) },
-		OnRejected:   func(string) { e.rejected.Add(1) },
-		OnUnstorable: func(string, error) { e.unstorable.Add(1) },
-		OnDamaged:    func(string, error) { e.damaged.Add(1) },
-		OnLeaseLost:  func(string) { e.lost.Add(1) },
-		OnTakeover:   func(string) { e.takeovers.Add(1) },
-		OnRedisError: func(err *RedisError) {
-			if !e.quiet {
-				t.Log(err)
-			}
-			e.redisErrors.Add(1)
-		},
-	}
+			e.outcomes[of.Outcome]++
+		}
+		if of.What == EventRedisError && !e.quiet {
+			t.Log(of.Err)
+		}
+		if n := counts[of.What]; n != nil {
+			n.Add(1)
+		}
+	})}
+}
+
+// alsoTell has the Guard tell one more, before it is used.
+func alsoTell(g *Guard, o Observer) {
+	g.observers.all = append(g.observers.all, observing{Observer: o})
 }
 
 func (e *events) count(o Outcome) int {
@@ -110,7 +114,7 @@ func newFleetOn(t *testing.T, rdb client, cfg Config, instances ...client) *flee
 	t.Helper()
 	f := &fleet{t: t, redis: rdb, events: events{outcomes: make(map[Outcome]int)}}
 	cfg.Prefix = "test-" + rand.Text()
-	cfg.Hooks = f.events.hooks(t)
+	cfg.Observers = append(slices.Clip(cfg.Observers), f.events.observers(t)...)
 	for _, instance := range instances {
 		f.guards = append(f.guards, newGuard(t, instance, cfg))
 	}
@@ -132,6 +136,7 @@ func newGuard(t *testing.T, rdb Redis, cfg Config) *Guard {
 	if cfg.Local.on() {
 		config.SetDefault(&cfg.Local.MaxLag, bearing) // where a test is not about it, no echo may be late
 	}
+	cfg.Limiter = limiterOf(t, rdb, cfg)
 	g, err := New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -346,6 +351,6 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 // made is a value as a load has made it.
 func (r *rebuild) made(v *string) loaded {
 	out := loaded{value: v, ttl: unset}
-	r.encode(context.Background(), &out)
+	r.encode(&out)
 	return out
 }

@@ -7,8 +7,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/limit"
-	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	errHedged = errors.New("a load beside redis was faster") // ends the wait of a call that it has answered
-	errLate   = fmt.Errorf("redis takes longer than it ever does: %w", send.ErrTimeout)
+	errNoHedge = errors.New("it would be too late, or another load of the key runs")
+	errLate    = fmt.Errorf("redis takes longer than it ever does: %w", send.ErrTimeout)
 )
 
 // lateAfter is how long Redis may keep a call waiting; 0: for ever.
@@ -59,7 +59,7 @@ func (g *Guard) loadsBeside() bool { return g.cfg.HedgeAfter != off && !g.cfg.Fa
 
 // isSlow reports whether calls for the key may load first.
 func (g *Guard) isSlow(key string) bool {
-	return g.slowParts.Load() > 0 && g.loadsBeside() && g.breakerOf(key).IsSlow()
+	return g.counts.slowParts.Load() > 0 && g.loadsBeside() && g.breakerOf(key).IsSlow()
 }
 
 // loadsAnew reports whether the spec is for a Get or a GetMany, whose loads need nothing of what is stored.
@@ -72,125 +72,126 @@ func (s *loadSpec[V]) mayHedge(ctx context.Context, g *Guard, key string) bool {
 	if s.spare || s.unlimited || !s.loadsAnew() || !g.loadsBeside() {
 		return false
 	}
-	return s.isCheaper(g, key) && !scopeOf(ctx, g).isTransactions()
+	return s.isCheaper(g, key) && !scopeOf(ctx, g).isTransactions() && g.loaders.left(s.policy.kind, key) == nil
 }
 
-// beside waits for Redis, which is late, and loads the keys beside that if the call may. Won: that was faster, for all of them.
-func (q query[V]) beside(ctx context.Context, keys []string, wait func(context.Context) error, keep func()) (all map[string]answer, is bool, err error) {
-	if q.besides || !q.spec.mayHedge(ctx, q.guard, keys[0]) {
-		return nil, false, wait(ctx)
+// awaitRead waits for a read of a Get or a Fetch. If it is late, or at once where the part is slow, a Get loads beside that, and the first answer is its
+// own. Done: the call has its answer otherwise, or will not get one.
+func (q *query[V]) awaitRead(ctx context.Context, r *wanted[V], read *send.Read) (v V, how Outcome, done bool, err error) {
+	first := q.guard.isSlow(r.key) && q.spec.mayHedge(ctx, q.guard, r.key)
+	late := first && !read.IsAnswered()
+	if !late {
+		late, err = read.WaitLate(ctx)
 	}
-	return q.race(ctx, keys, limit.Slot{}, wait, keep)
+	switch {
+	case late:
+		return q.awaitLateRead(ctx, r, read, first)
+	case err != nil:
+		return v, "", true, unanswered(ctx, r.key, err)
+	}
+	return v, "", false, nil
 }
 
-// race waits, and hedges beside that in spare slots: the first answer wins. Won: that is the hedge's, and the wait has been given up, after keep. If the
-// hedge of one key has its slot already, the wait begins once that takes long, or has no answer.
-func (q query[V]) race(
-	ctx context.Context, keys []string, s limit.Slot, wait func(context.Context) error, keep func(),
-) (all map[string]answer, is bool, err error) {
-	within, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	hedging, drop := context.WithCancel(ctx)
-	defer drop()
-	ended := make(chan struct{})
-	go func() { // owner: the call; stop: drop; joined below
-		defer close(ended)
-		if all, is = q.hedge(hedging, keys, s); is {
-			keep()
-			stop(errHedged)
-		}
-	}()
-	if !s.IsNone() {
-		timer := time.NewTimer(min(q.guard.lateAfter(q.guard.breakerOf(keys[0])), q.guard.cfg.RedisTimeout/2))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ended:
-		}
-	}
-	if err = context.Cause(within); !errors.Is(err, errHedged) {
-		err = wait(within)
-	}
-	drop()
-	<-ended
-	if is = is && err != nil && errors.Is(context.Cause(within), errHedged); is {
-		q.guard.hedgesWon.Add(1)
-	}
-	return all, is, err
-}
-
-// hedge loads in flights that all callers of the instance share, and which may have begun: one key in the slot, if there is one. It answers only
-// if the loads are good for this call: failures are not, as Redis may have the values.
-func (q query[V]) hedge(ctx context.Context, keys []string, s limit.Slot) (map[string]answer, bool) {
-	all, ok := make(map[string]answer, len(keys)), true
-	for ctx := outsideLoads(ctx); ok && len(keys) > 0; s = (limit.Slot{}) {
-		keys, ok = q.hedgeOnce(ctx, keys, s, all)
-		ok = ok && (len(keys) == 0 || ctx.Err() == nil)
-	}
-	return all, ok
-}
-
-// hedgeOnce returns the keys whose loads had begun before the call.
-func (q query[V]) hedgeOnce(ctx context.Context, keys []string, s limit.Slot, all map[string]answer) (rest []string, ok bool) {
+func (q *query[V]) awaitLateRead(ctx context.Context, r *wanted[V], read *send.Read, first bool) (v V, how Outcome, done bool, err error) {
 	g := q.guard
-	var b *batch
-	if q.spec.loadMany != nil {
-		if s, ok = g.loaders.limits.Take(ctx, limit.Need{Spare: true, Kind: q.spec.policy.kind.loadSlots}); !ok {
-			return nil, false
-		}
-		taken := s
-		b, s = q.batchThatTakes(ctx, func(context.Context) (limit.Slot, error) {
-			g.journal.LoadsBeside()
-			return taken, nil
-		}, keys), limit.Slot{}
-	}
-	ok = true
-	entered, tickets := make([]string, 0, len(keys)), make([]ticket, 0, len(keys))
-	for _, key := range keys {
-		j := q.loadOf(ctx, key, b)
-		j.spare = true
-		t, err := g.enter(ctx, j, hedged, func(ctx context.Context, publish func(answer)) answer {
-			return g.runHedge(ctx, j, s, publish)
-		})
-		if err != nil || t.Joined {
-			g.loaders.limits.Free(s) // before the wait: the flight may wait for this very slot
-		}
-		if err != nil {
-			ok = false
-			continue
-		}
-		entered, tickets = append(entered, key), append(tickets, t)
-	}
-	for i, t := range tickets {
-		switch a, err := g.awaitTicket(ctx, t, entered[i], q.asked); {
-		case err != nil:
-			ok = false
-		case !a.answers(q.asked):
-			rest = append(rest, entered[i])
-		case a.err != nil && !a.absent:
-			ok = false
-		default:
-			all[entered[i]] = a
+	if !first || !g.loaders.limits.IsAtHand(limit.Need{Spare: true, Kind: q.spec.policy.kind.loadSlots}) {
+		if old, ok := q.spec.lateFromLocal(g, r.key); ok {
+			read.Leave()
+			v, how, err = old.result()
+			return v, how, true, err
 		}
 	}
-	return rest, ok
+	if a, won := q.beside(ctx, read); won {
+		g.counts.hedgesWon.Add(1)
+		q.fillLocal(*r, read)
+		v, how, err = unpack[V](a)
+		return v, how, true, err
+	}
+	switch err = q.waitLate(ctx, r.key, read); {
+	case err == nil:
+		return v, "", false, nil
+	case ctx.Err() == nil && errors.Is(err, errLate):
+		v, how, err = q.bypass(ctx, g.redisError("get", r.key, err))
+	default:
+		err = unanswered(ctx, r.key, err)
+	}
+	return v, how, true, err
 }
 
-// runHedge is the run of such a flight: it loads in the slot, or waits for a spare one. Then it stays until Redis has answered something,
-// and as long again as makes a request late, as other answers are about to come: a Redis that stops for a while causes one load of a key, and
-// no more. It need not where Redis is known to be slow.
-func (g *Guard) runHedge(ctx context.Context, j *load, s limit.Slot, publish func(answer)) answer {
-	part := g.breakers.Of(j.valueKey)
-	if s.IsNone() {
-		var err error
-		if s, err = g.loaders.takeSlot(ctx, j); err != nil {
-			return answer{err: err}
+// beside loads until the read is answered, in a flight that all callers of the instance share, and which may have begun: then this call may need the
+// next one. Not won: its failure is nobody's answer, as Redis may have the value.
+func (q *query[V]) beside(ctx context.Context, read *send.Read) (a answer, won bool) {
+	g, key := q.guard, q.spec.key
+	for q.hedge != nil || q.spec.mayHedge(ctx, g, key) {
+		if q.hedge == nil {
+			j := q.loadOf(ctx, key, nil)
+			j.spare = true
+			j.ends, _ = ctx.Deadline()
+			if !j.isInTime() {
+				break
+			}
+			t, err := g.enter(outsideLoads(ctx), j, hedged, func(ctx context.Context, publish func(answer)) answer { return g.runHedge(ctx, j, publish) })
+			if err != nil {
+				break
+			}
+			q.hedge = &t
 		}
+		var err error
+		if a, err = g.awaitTicket(ctx, *q.hedge, key, q.asked, read.Answered()); errors.Is(err, flight.ErrElse) {
+			if read.IsAnswered() {
+				break
+			}
+			continue // it has become late
+		}
+		q.hedge = nil
+		if err != nil || a.answers(q.asked) {
+			return a, err == nil && (a.err == nil || a.absent)
+		}
+	}
+	return a, false
+}
+
+// awaitHedge waits for the load beside a Redis that does not have the value, or gives no answer, if its loader runs, or has returned and nobody has had
+// time to say so: that is nearer than what the next one would return. Done: it is the call's answer.
+func (q *query[V]) awaitHedge(ctx context.Context, next action) (a answer, done bool) {
+	if q.hedge == nil || next != doRebuild && next != doBypass || !q.hedge.HasBegun() {
+		return a, false
+	}
+	t := *q.hedge
+	q.hedge = nil
+	a, err := q.guard.awaitTicket(ctx, t, q.spec.key, q.asked, nil)
+	return a, err == nil && a.answers(q.asked) && (a.err == nil || a.absent)
+}
+
+// leaveHedge leaves the load beside Redis, which ends with its last caller.
+func (q *query[V]) leaveHedge() {
+	if q.hedge != nil {
+		q.hedge.Leave()
+		q.hedge = nil
+	}
+}
+
+// isInTime reports whether the load may return before the deadline of the call that began it, as far as is known.
+func (j *load) isInTime() bool {
+	return j.ends.IsZero() || time.Until(j.ends) > j.policy.kind.cost.Average()
+}
+
+// runHedge is the run of such a flight: it waits for a spare slot, and loads, unless another loader of the key runs. Then it stays until Redis has answered
+// something, and as long again as makes a request late, as other answers are about to come: a Redis that stops for a while causes one load of a key, and
+// no more. It need not where Redis is known to be slow.
+func (g *Guard) runHedge(ctx context.Context, j *load, publish func(answer)) answer {
+	part := g.breakers.Of(j.valueKey)
+	s, err := g.loaders.takeSlot(ctx, j)
+	if err != nil {
+		return answer{err: err}
+	}
+	if !j.isInTime() || g.loaders.isLoading(j.policy.kind, j.key) {
+		g.loaders.limits.Free(s)
+		return answer{err: errNoHedge}
 	}
 	answered := part.Answered()
-	if j.batch == nil { // else that is the load
-		g.journal.LoadsBeside()
-	}
+	flight.WaitersOf(ctx).Begin()
+	g.journal.LoadsBeside()
 	a := g.loadIn(ctx, j, s, Loaded)
 	switch {
 	case a.err != nil && !a.absent:
@@ -218,65 +219,12 @@ func (g *Guard) awaitOthers(ctx context.Context, part *breaker.Breaker) {
 	}
 }
 
-// retrieveSlowly answers a call whose part is slow: from a load if there is a slot for it, and from Redis if there is none, or that is faster.
-func (q query[V]) retrieveSlowly(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
-	g, key := q.guard, q.spec.key
-	q.besides = true
-	q.fillLocal(past)
-	s := g.loaders.limits.AtHand(limit.Need{Spare: true, Kind: q.spec.policy.kind.loadSlots})
-	if s.IsNone() {
-		if old, ok := q.spec.lateFromLocal(g, key); ok {
-			return old.result()
-		}
-	}
-	all, is, err := q.race(ctx, []string{key}, s, func(ctx context.Context) error {
-		v, how, err = q.ask(ctx, past)
-		return err
-	}, func() {})
-	if is {
-		return unpack[V](all[key])
-	}
-	return v, how, err
-}
-
 // lateFromLocal is staleFromLocal while Redis has only not answered yet: what the tier may not know of must be nothing.
 func (s *loadSpec[V]) lateFromLocal(g *Guard, key string) (f found[V], ok bool) {
 	if g.local == nil || !g.local.IsInformed(key) {
 		return f, false
 	}
 	return s.staleFromLocal(g, key)
-}
-
-// awaitRead waits for a read of a Get or a Fetch. Done: the call has its answer otherwise, or will not get one.
-func (q *query[V]) awaitRead(ctx context.Context, read *send.Read) (v V, how Outcome, done bool, err error) {
-	late, err := read.WaitLate(ctx)
-	switch {
-	case late:
-		return q.awaitLateRead(ctx, read)
-	case err != nil:
-		return v, "", true, unanswered(ctx, q.spec.key, err)
-	}
-	return v, "", false, nil
-}
-
-func (q query[V]) awaitLateRead(ctx context.Context, read *send.Read) (v V, how Outcome, done bool, err error) {
-	key := q.spec.key
-	if old, ok := q.spec.lateFromLocal(q.guard, key); ok {
-		v, how, err = old.result()
-		return v, how, true, err
-	}
-	all, is, err := q.beside(ctx, []string{key}, func(ctx context.Context) error { return q.waitLate(ctx, key, read) }, func() {})
-	switch {
-	case is:
-		v, how, err = unpack[V](all[key])
-	case err != nil && ctx.Err() == nil && errors.Is(err, errLate):
-		v, how, err = q.bypass(ctx, q.guard.redisError("get", key, err))
-	case err != nil:
-		err = unanswered(ctx, key, err)
-	default:
-		return v, "", false, nil
-	}
-	return v, how, true, err
 }
 
 // waitLate waits for a read of the key, which is late: if the call may load instead, for as long as reads take at most; then the error is errLate.
@@ -291,49 +239,4 @@ func (q query[V]) waitLate(ctx context.Context, key string, read *send.Read) err
 		return errLate
 	}
 	return err
-}
-
-// gotten is what came of a ticket.
-type gotten struct {
-	answer
-	err error // there was no answer
-}
-
-// awaitAll waits for the flights of the keys.
-func (q *query[V]) awaitAll(ctx context.Context, keys []string, tickets []ticket) []gotten {
-	all, late := make([]gotten, len(tickets)), false
-	for i := 0; i < len(tickets) && !late; i++ {
-		t := tickets[i]
-		ctx, end := q.guard.beginJoined(ctx, t, keys[i])
-		if late = t.Late(ctx); late {
-			copy(all[i:], q.awaitLate(ctx, keys[i:], tickets[i:]))
-		} else {
-			all[i].answer, all[i].err = waitFor(ctx, t, q.asked)
-		}
-		_ = endJoined(end, all[i].answer, all[i].err)
-	}
-	return all
-}
-
-// awaitLate waits for flights, the first of which Redis keeps waiting, and loads their keys beside that.
-func (q query[V]) awaitLate(ctx context.Context, keys []string, tickets []ticket) []gotten {
-	all := make([]gotten, len(tickets))
-	hedged, is, _ := q.beside(ctx, keys, func(ctx context.Context) (failed error) { // each has its error
-		for i, t := range tickets {
-			if all[i].answer, all[i].err = waitFor(ctx, t, q.asked); failed == nil {
-				failed = all[i].err
-			}
-		}
-		return failed
-	}, func() {
-		for _, t := range tickets {
-			t.Keep()
-		}
-	})
-	for i := range all {
-		if is {
-			all[i] = gotten{answer: hedged[keys[i]]}
-		}
-	}
-	return all
 }

@@ -46,25 +46,10 @@ func TestGetThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {
 	defer rule.Remove()
 	expect.Equal(t, "while the reply is held", mustGet(t, f.guards[0], "k", returns("loaded")), "loaded")
 	s := f.guards[0].Stats()
-	expect.Equal(t, "hedged", s.Hedged, 1)
-	expect.Equal(t, "won", s.HedgesWon, 1)
+	expect.Equal(t, "hedged", s.Of("hedged_loads_total"), 1)
+	expect.Equal(t, "won", s.Of("hedges_won_total"), 1)
 	rule.Remove()
 	expect.Equal(t, "what the load stored", mustGet(t, f.guards[1], "k", unwanted[string](t)), "stored")
-}
-
-func TestLoadBesideAnAcquireIsDoneAgainUnderTheLeaseAndStored(t *testing.T) {
-	t.Parallel()
-	f, proxy := keptWaiting(t, Config{HedgeAfter: soon})
-	rule := proxy.On(scriptOf("acquire"), redistest.Hold)
-	defer rule.Remove()
-	key := ""
-	for i := 0; rule.Count() == 0; i++ { // a read that is late is hedged, and there is no acquire
-		key = strconv.Itoa(i)
-		expect.Equal(t, "while the lease is awaited", mustGet(t, f.guards[0], key, returns("loaded")), "loaded")
-	}
-	expect.Equal(t, "stored without proof", f.exists(f.value(key)), false)
-	rule.Remove()
-	redistest.Await(t, "what is loaded again is stored", func() bool { return f.exists(f.value(key)) })
 }
 
 // The load reads before the write, and Redis' replies are late: the answer is for nobody who asks after the Invalidate.
@@ -130,7 +115,7 @@ func TestHedgeTakesOnlyASlotThatNoOtherLoadNeeds(t *testing.T) {
 	rule.Remove()
 	want(t, got, "stored")
 	limits.Free(other)
-	expect.Equal(t, "hedged", f.guards[0].Stats().Hedged, 0)
+	expect.Equal(t, "hedged", f.guards[0].Stats().Of("hedged_loads_total"), 0)
 }
 
 func TestLoadBesideRedisEndsWhenRedisAnswers(t *testing.T) {
@@ -207,7 +192,7 @@ func TestRedisThatStopsCausesOneLoadOfAKey(t *testing.T) {
 	for _, got := range later {
 		want(t, got, "stored")
 	}
-	expect.Equal(t, "hedged", f.guards[0].Stats().Hedged, 1)
+	expect.Equal(t, "hedged", f.guards[0].Stats().Of("hedged_loads_total"), 1)
 }
 
 // At its first reply others are on their way, to callers who find now that theirs is late.
@@ -227,7 +212,7 @@ func TestFirstReplyAfterAStopCausesNoSecondLoad(t *testing.T) {
 		q.spec.key, q.spec.valueKey, q.spec.loader = "k", f.value("k"), load
 		read, err := g.link.Ask(t.Context(), q.spec.valueKey)
 		if err == nil {
-			v, _, answered, err = q.awaitLateRead(t.Context(), read)
+			v, _, answered, err = q.awaitLateRead(t.Context(), &wanted[string]{key: "k", read: read}, read, false)
 		}
 		expect.Equal(t, "error", err, nil)
 		return v, answered
@@ -243,10 +228,10 @@ func TestFirstReplyAfterAStopCausesNoSecondLoad(t *testing.T) {
 			expect.Equal(t, "answered by a load", answered, false)
 		})
 	}
-	redistest.Await(t, "all are in line for a load", func() bool { s := g.Stats(); return s.Waiting == 20 || s.Hedged > 1 })
+	redistest.Await(t, "all are in line for a load", func() bool { s := g.Stats(); return s.Waiting == 20 || s.Of("hedged_loads_total") > 1 })
 	rule.Remove()
 	later.Wait()
-	expect.Equal(t, "hedged", g.Stats().Hedged, 1)
+	expect.Equal(t, "hedged", g.Stats().Of("hedged_loads_total"), 1)
 }
 
 // There, those who have their answers wait for the processor, also while the time of others is over. How long they do is known to nobody, so
@@ -269,10 +254,10 @@ func loadsOfAStopWhileBusy(t *testing.T, f *fleet, proxy *redistest.Proxy, key s
 	mustGet(t, f.guards[1], key, returns("stored"))
 	rule := proxy.On(reading, redistest.HoldReply)
 	defer rule.Remove()
-	before := g.Stats().Hedged
+	before := g.Stats().Of("hedged_loads_total")
 	expect.Equal(t, "the first", mustGet(t, g, key, returns("loaded")), "loaded")
 	later := async(g, key, returns("loaded again"))
-	redistest.Await(t, "the next is in line for a load, or has one", func() bool { s := g.Stats(); return s.Waiting == 1 || s.Hedged-before > 1 })
+	redistest.Await(t, "the next is in line for a load, or has one", func() bool { s := g.Stats(); return s.Waiting == 1 || s.Of("hedged_loads_total")-before > 1 })
 	var over atomic.Bool
 	var busy sync.WaitGroup
 	defer busy.Wait()
@@ -285,27 +270,129 @@ func loadsOfAStopWhileBusy(t *testing.T, f *fleet, proxy *redistest.Proxy, key s
 	}
 	rule.Remove()
 	expect.Equal(t, "error", (<-later).err, nil)
-	return g.Stats().Hedged - before
+	return uint64(g.Stats().Of("hedged_loads_total") - before)
 }
 
-func TestGetManyThatRedisKeepsWaitingLoadsBesideIt(t *testing.T) {
+// What Redis does not have is about to come: the Get does not begin again.
+func TestGetOfWhatRedisDoesNotHaveWaitsForTheLoadThatRunsBesideIt(t *testing.T) {
 	t.Parallel()
 	f, proxy := keptWaiting(t, Config{HedgeAfter: soon})
-	for name, step := range map[string]redistest.Match{"get": reading, "acquire": scriptOf("acquire")} {
-		a, b := name+" a", name+" b"
-		takes(&f.guards[0].ordinary.kind.cost, time.Microsecond) // less than Redis, whatever the last one took
-		rule := proxy.On(step, redistest.Hold)
-		got, err := GetMany(t.Context(), f.guards[0], []string{a, b}, func(_ context.Context, keys []string) (map[string]string, error) {
-			return map[string]string{a: "of a"}, nil
+	g := f.guards[0]
+	mustGet(t, f.guards[1], "other", returns("stored"))
+	for g.expected.Expected() { // then it would ask for the lease at once
+		g.expected.Found(true)
+	}
+	var loads atomic.Int64
+	goOn := make(chan struct{})
+	rule := proxy.On(reading, redistest.HoldReply)
+	got := async(g, "k", func(ctx context.Context) (string, error) {
+		loads.Add(1)
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+		return "loaded", ctx.Err()
+	})
+	redistest.Await(t, "it loads beside Redis", func() bool { return g.Stats().Loading == 1 })
+	rule.Remove()
+	for range 20 { // by then it has heard that Redis does not have it
+		mustGet(t, g, "other", returns("stored"))
+	}
+	close(goOn)
+	want(t, got, "loaded")
+	expect.Equal(t, "loads", loads.Load(), 1)
+}
+
+// A loader of the key runs under its lease, which takes no longer than another one would.
+func TestNoHedgeLoadsBesideALoaderOfTheKey(t *testing.T) {
+	t.Parallel()
+	f, _ := keptWaiting(t, Config{HedgeAfter: time.Hour})
+	g := f.guards[0]
+	db := newSource("loaded")
+	first := async(g, "k", db.load)
+	<-db.begun
+	q := query[string]{guard: g, spec: specOf[string](&g.ordinary), asked: g.clock.Now()}
+	q.spec.key, q.spec.valueKey, q.spec.loader = "k", f.value("k"), unwanted[string](t)
+	j := q.loadOf(t.Context(), "k", nil)
+	j.spare = true
+	expect.ErrorIs(t, g.runHedge(t.Context(), j, func(answer) {}).err, errNoHedge)
+	close(db.release)
+	want(t, first, "loaded")
+	expect.Equal(t, "hedged", g.Stats().Of("hedged_loads_total"), 0)
+}
+
+// Redis says that it has nothing, or does not answer, or loads have become dear, just when the loader has returned: in a crowd a call may hear of the one long
+// before the other.
+func TestACallHasWhatIsLoadedBesideRedisWhicheverItHearsOfFirst(t *testing.T) {
+	t.Parallel()
+	f, proxy := keptWaiting(t, Config{HedgeAfter: time.Hour})
+	g := f.guards[0]
+	g.loaders.cost.Took(time.Hour) // no part is slow, also where the machine is
+	mustGet(t, f.guards[1], "k", returns("stored"))
+	rule := proxy.On(reading, redistest.HoldReply)
+	defer rule.Remove()
+	hears := map[string]func(q *query[string]) (answer, bool){
+		"nothing":   func(q *query[string]) (answer, bool) { return q.awaitHedge(t.Context(), doRebuild) },
+		"no answer": func(q *query[string]) (answer, bool) { return q.awaitHedge(t.Context(), doBypass) },
+		"dear": func(q *query[string]) (answer, bool) {
+			read, err := g.link.Ask(t.Context(), q.spec.valueKey)
+			expect.Equal(t, "error", err, nil)
+			defer read.Leave()
+			takes(&g.ordinary.kind.cost, time.Hour)
+			return q.beside(t.Context(), read)
+		},
+	}
+	for _, first := range []string{"nothing", "no answer", "dear"} {
+		q := query[string]{guard: g, spec: specOf[string](&g.ordinary), asked: g.clock.Now()}
+		q.spec.key, q.spec.valueKey, q.spec.loader = first, f.value(first), returns("loaded")
+		j := q.loadOf(t.Context(), first, nil)
+		j.spare = true
+		hedge, err := g.enter(t.Context(), j, hedged, func(ctx context.Context, publish func(answer)) answer { return g.runHedge(ctx, j, publish) })
+		expect.Equal(t, "error", err, nil)
+		redistest.Await(t, "its loader has returned", func() bool {
+			return g.flights.Count(func(k flightKey) bool { return k.key == first }).Published == 1
 		})
-		rule.Remove()
-		if err != nil || len(got) != 1 || got[a] != "of a" {
-			t.Errorf("%s: %v, %v", name, got, err)
+		q.hedge = &hedge
+		a, done := hears[first](&q)
+		q.leaveHedge()
+		if !done || *a.value.(*string) != "loaded" {
+			t.Errorf("hears first %q: done %v, %+v", first, done, a)
 		}
 	}
-	s := f.guards[0].Stats()
-	expect.Equal(t, "loads beside Redis, and not keys", s.Hedged, 2)
-	expect.Equal(t, "calls that they answered", s.HedgesWon, 2)
+}
+
+// A load that takes longer than the call has left takes no slot of those that can be in time.
+func TestALoadBesideRedisThatCannotBeInTimeIsNotBegun(t *testing.T) {
+	t.Parallel()
+	f, proxy := keptWaiting(t, Config{HedgeAfter: soon})
+	g := f.guards[0]
+	takes(&g.ordinary.kind.cost, bearing/4) // less than Redis, which is late, and more than the caller has
+	mustGet(t, f.guards[1], "k", returns("stored"))
+	rule := proxy.On(reading, redistest.HoldReply)
+	defer rule.Remove()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*soon)
+	defer cancel()
+	_, err := Get(ctx, g, "k", unwanted[string](t))
+	expect.ErrorIs(t, err, context.DeadlineExceeded)
+	expect.Equal(t, "hedged", g.Stats().Of("hedged_loads_total"), 0)
+}
+
+// Redis has the values that a load which was made first, as Redis is slow, does not get.
+func TestAGetManyWhoseLoadFailsHasWhatASlowRedisHas(t *testing.T) {
+	t.Parallel()
+	f, _ := keptWaiting(t, Config{HedgeAfter: time.Hour})
+	g := f.guards[0]
+	mustGet(t, f.guards[1], "k", returns("stored"))
+	slowTo(t, g)
+	takes(&g.ordinary.kind.cost, time.Microsecond)
+	loads := 0
+	got, err := GetMany(t.Context(), g, []string{"k"}, func(context.Context, []string) (map[string]string, error) {
+		loads++
+		return nil, errBroken
+	})
+	expect.Equal(t, "error", err, nil)
+	expect.Equal(t, "from Redis", got["k"], "stored")
+	expect.Equal(t, "loads", loads, 1)
 }
 
 func TestNothingIsLoadedBesideRedis(t *testing.T) {
@@ -366,25 +453,6 @@ func TestSlowMessagesCostAWaiterNoLoad(t *testing.T) {
 	})
 }
 
-// Neither a message nor the reply to the question where it is has come.
-func TestGetThatWaitsForAnotherInstanceLoadsBesideARedisThatHasBecomeSlow(t *testing.T) {
-	t.Parallel()
-	f, proxy := keptWaiting(t, Config{HedgeAfter: soon, LeaseTTL: time.Hour, WaitTimeout: time.Hour})
-	f.listening()
-	mustGet(t, f.guards[0], "other", returns("v")) // it knows what loads take
-	db := newSource("stored")
-	first := async(f.guards[1], "k", db.load)
-	<-db.begun
-	waits := async(f.guards[0], "k", returns("loaded"))
-	f.awaitRegistered("k", 1)
-	rule := proxy.On(scriptOf("acquire"), redistest.Hold)
-	defer rule.Remove()
-	want(t, waits, "loaded")
-	expect.Equal(t, "hedged", f.guards[0].Stats().Hedged, 1)
-	close(db.release)
-	want(t, first, "stored")
-}
-
 func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {
 	t.Parallel()
 	f, proxy := keptWaiting(t, Config{HedgeAfter: soon, TTL: 50 * time.Millisecond, StaleFor: time.Hour, Local: LocalConfig{
@@ -396,6 +464,7 @@ func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {
 	redistest.Await(t, "the tier has it", func() bool {
 		takes(cost, time.Hour) // a load beside a Redis that is late, on a busy machine, would be stored nowhere
 		_, err := Get(t.Context(), f.guards[0], "k", returns("stored"))
+		f.stored() // a refresh that it has begun would take it out of the tier
 		return err == nil && f.guards[0].Stats().LocalEntries == 1
 	})
 	takes(cost, time.Microsecond)
@@ -408,17 +477,6 @@ func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {
 		}})
 		return err == nil && how == Stale
 	})
-}
-
-// Whether there is a permit at hand or it has to be asked for.
-func TestSlowPartIsLoadedFirstUntilItIsQuickAgain(t *testing.T) {
-	t.Parallel()
-	for name, fleetLoads := range map[string]int{"": 0, "FleetLoads": 4} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			loadsFirstWhileSlow(t, fleetLoads)
-		})
-	}
 }
 
 // takes makes this the mean of a cost, or the median of a part, whatever loads and replies take on a busy machine.
@@ -443,19 +501,16 @@ func becomesSlow(t *testing.T, g *Guard, proxy *redistest.Proxy, cost time.Durat
 	})
 }
 
-func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
+func TestSlowPartIsLoadedFirstUntilItIsQuickAgain(t *testing.T) {
+	t.Parallel()
 	cfg, text := logged()
-	cfg.HedgeAfter, cfg.FleetLoads = time.Hour, fleetLoads
+	cfg.HedgeAfter = time.Hour
 	f, proxy := keptWaiting(t, cfg)
 	g := f.guards[0]
 	mustGet(t, g, "k", returns("stored"))
 	becomesSlow(t, g, proxy, time.Millisecond)
 	redistest.Await(t, "the log says so", func() bool { return strings.Contains(text(), `calls="load first"`) })
-	atHand := func() bool {
-		s := g.loaders.limits.AtHand(limit.Need{Spare: true})
-		g.loaders.limits.Free(s)
-		return !s.IsNone()
-	}
+	atHand := func() bool { return g.loaders.limits.IsAtHand(limit.Need{Spare: true}) }
 	slow := func() {
 		t.Helper()
 		redistest.Await(t, "it is slow, and the last load has given its slot back", func() bool {
@@ -464,14 +519,10 @@ func loadsFirstWhileSlow(t *testing.T, fleetLoads int) {
 			return atHand() && g.Stats().SlowParts == 1
 		})
 	}
-	redistest.Await(t, "a slot is at hand, with a permit, as on a busy machine it may have been given back", func() bool {
-		mustGet(t, g, "k", returns("loaded"))
-		return atHand()
-	})
 	slow()
 	rule := proxy.On(reading, redistest.HoldReply)
 	expect.Equal(t, "without Redis", mustGet(t, g, "k", returns("loaded")), "loaded")
-	scripts := proxy.On(redistest.Command("evalsha"), redistest.Hold)                                 // a permit of FleetLoads is at hand as long as it is used
+	scripts := proxy.On(redistest.Command("evalsha"), redistest.Hold)
 	for began := time.Now(); time.Since(began) < 3*time.Second; <-time.After(20 * time.Millisecond) { // ten would show it as well as thousands
 		slow()
 		expect.Equal(t, "without Redis, later", mustGet(t, g, "k", returns("loaded")), "loaded")
@@ -588,7 +639,7 @@ func TestTimeoutFollowsWhereNothingIsLoadedBesideRedis(t *testing.T) {
 			rule.Remove()
 			doesNotAwaitATag(t, proxy, g, measured)
 			expect.Equal(t, "Redis was given up", part.Recent() < bearing, true)
-			expect.Equal(t, "hedged", g.Stats().Hedged, 0)
+			expect.Equal(t, "hedged", g.Stats().Of("hedged_loads_total"), 0)
 		})
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
+	"github.com/cacheguard/go/internal/watch/inspect"
 )
 
 // EntryState says what Redis has for a key.
@@ -91,8 +93,7 @@ type Here struct {
 // Inspect shows the person on call the state of a key, and changes nothing. It makes one request, with a script that
 // only reads, and another one for an entry with tags. It asks Redis even while a circuit breaker is open.
 //
-// When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx: the Inspection has only Here, what this instance knows. A disabled
-// Guard knows no more than that either; it returns no error, and State is missing, as nothing is stored.
+// When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx: the Inspection has only Here, what this instance knows.
 func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	switch {
 	case g == nil:
@@ -104,9 +105,6 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	}
 	defer g.life.Done()
 	i := Inspection{Key: key, State: EntryMissing, Here: g.inspectHere(key)}
-	if g.cfg.Disabled {
-		return i, nil
-	}
 	switch err := i.inspectVersionSlots(ctx, g); {
 	case err != nil && ctx.Err() != nil:
 		return i, ended(ctx, "inspect", key)
@@ -114,6 +112,26 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 		return i, &RedisError{Op: "inspect", Key: key, Err: err}
 	}
 	return i, nil
+}
+
+// HasTag reports whether Redis may have an entry with the tag. If not, before an InvalidateTags, the tag may be mistyped.
+// When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx.
+func (g *Guard) HasTag(ctx context.Context, tag string) (bool, error) {
+	switch {
+	case g == nil:
+		return false, errNilGuard
+	case !g.life.Begin():
+		return false, ErrClosed
+	}
+	defer g.life.Done()
+	has, err := g.epochs.Known(ctx, epoch.OfTag(tag))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return false, ended(ctx, "inspect", tag)
+	case err != nil:
+		return false, &RedisError{Op: "inspect", Key: tag, Err: err}
+	}
+	return has, nil
 }
 
 func (g *Guard) inspectHere(key string) Here {
@@ -144,7 +162,7 @@ func (i *Inspection) confirm(ctx context.Context, g *Guard, stamp protocol.Stamp
 }
 
 // readEntry fills in the state of the value, and returns its stamp.
-func (i *Inspection) readEntry(in *protocol.Inspected) (none protocol.Stamp) {
+func (i *Inspection) readEntry(in *inspect.Reply) (none protocol.Stamp) {
 	if in.Value == nil {
 		return none
 	}
@@ -176,23 +194,13 @@ func (i *Inspection) readEntry(in *protocol.Inspected) (none protocol.Stamp) {
 }
 
 // readHolders fills in the instances that load and write, and the last failure.
-func (i *Inspection) readHolders(in *protocol.Inspected) {
-	holder := func(h protocol.Hold) Holder {
-		shown := Holder{Instance: h.Instance, Left: h.Left}
-		if !h.Since.IsZero() {
-			shown.For = max(in.Now.Sub(h.Since), 0)
-		}
-		return shown
-	}
-	if in.Load != nil {
-		h := holder(*in.Load)
-		i.Load = &h
-	}
+func (i *Inspection) readHolders(in *inspect.Reply) {
+	i.Load = (*Holder)(in.Load)
 	for _, w := range in.Writers {
-		i.Writers = append(i.Writers, holder(w))
+		i.Writers = append(i.Writers, Holder(w))
 	}
 	for _, intent := range in.Intents {
-		i.Intents = append(i.Intents, holder(intent))
+		i.Intents = append(i.Intents, Holder(intent))
 	}
 	i.Waiting, i.Blocked = in.Waiting, in.Blocked
 	if in.Failures > 0 {
@@ -206,7 +214,7 @@ func (i *Inspection) inspectVersionSlots(ctx context.Context, g *Guard) error {
 	for _, valueKey := range protocol.AllVersionSlots(g.keys.ValueKey(i.Key)) {
 		calls = append(calls, g.keys.Inspect(valueKey))
 	}
-	all, err := lifecycle.Bounded(ctx, g.life, g.cfg.RedisTimeout, func(ctx context.Context) ([]protocol.Inspected, error) {
+	all, err := lifecycle.Bounded(ctx, g.life, g.cfg.RedisTimeout, func(ctx context.Context) ([]inspect.Reply, error) {
 		return parseAll(script.RunAll(ctx, g.rdb, calls))
 	})
 	if err != nil {
@@ -238,11 +246,11 @@ func (i *Inspection) isThere() bool {
 	return i.State != EntryMissing || i.Load != nil || i.Failure != nil
 }
 
-func parseAll(cmds []*script.Reply) ([]protocol.Inspected, error) {
-	all := make([]protocol.Inspected, len(cmds))
+func parseAll(cmds []*script.Reply) ([]inspect.Reply, error) {
+	all := make([]inspect.Reply, len(cmds))
 	for n, cmd := range cmds {
 		var err error
-		if all[n], err = protocol.ParseInspected(cmd); err != nil {
+		if all[n], err = inspect.Parse(cmd); err != nil {
 			return nil, err
 		}
 	}

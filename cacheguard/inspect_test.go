@@ -29,7 +29,7 @@ func mustInspect(t *testing.T, g *Guard, key string) Inspection {
 func onInstances(t *testing.T, cfg Config, names ...string) *fleet {
 	t.Helper()
 	f := newFleet(t, standalone(t), 0, cfg)
-	cfg.Prefix, cfg.Hooks = "test-"+rand.Text(), f.events.hooks(t)
+	cfg.Prefix, cfg.Observers = "test-"+rand.Text(), f.events.observers(t)
 	for _, cfg.Instance = range names {
 		f.guards = append(f.guards, newGuard(t, shared.Client(t), cfg))
 	}
@@ -291,4 +291,26 @@ func sent(t *testing.T, rdb client) (bytes int) {
 		_, _ = fmt.Sscanf(line, "total_net_output_bytes:%d", &bytes) // other lines are others
 	}
 	return bytes
+}
+
+func TestATagThatNoEntryHasIsKnownAsSuch(t *testing.T) {
+	t.Parallel()
+	f, _ := broken(t, shared, Config{})
+	g := f.guards[0]
+	has := func(tag string) bool {
+		t.Helper()
+		is, err := f.guards[1].HasTag(t.Context(), tag)
+		expect.ErrorIs(t, err)
+		return is
+	}
+	expect.Equal(t, "before", has("shoes"), false)
+	mustGet(t, g, "k", func(ctx context.Context) (string, error) {
+		SetTags(ctx, "shoes")
+		return "v", nil
+	})
+	expect.Equal(t, "of an entry", has("shoes"), true)
+	expect.Equal(t, "another", has("shoe"), false)
+	_ = g.Close() // always nil
+	_, err := g.HasTag(t.Context(), "shoes")
+	expect.ErrorIs(t, err, ErrClosed)
 }

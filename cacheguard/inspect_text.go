@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // String returns the Inspection for people, one line per fact. Programs use the fields.

@@ -15,10 +15,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/watch"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -172,7 +172,10 @@ func TestLateCopiesOfAnIntentsScriptsOnlyShortenLives(t *testing.T) {
 	load := func(v string) { expect.Equal(t, "value", mustGet(t, g, "k", tagged(v, "shoes")), v) }
 	load("first")
 	renewals := map[string]func() (int, error){
-		"key": func() (int, error) { c := g.keys.RenewIntend(key, text); return c.Run(ctx, g.rdb).Int() },
+		"key": func() (int, error) {
+			c := g.keys.RenewIntend(key, text, g.keys.IntentTTL())
+			return c.Run(ctx, g.rdb).Int()
+		},
 		"tag": func() (int, error) {
 			c := g.epochs.RenewIntend(name, 0, text, g.keys.IntentTTL())
 			return c.Run(ctx, g.rdb).Int()
@@ -184,7 +187,7 @@ func TestLateCopiesOfAnIntentsScriptsOnlyShortenLives(t *testing.T) {
 	}
 	expect.Equal(t, "still there", mustGet(t, g, "k", unwanted[string](t)), "first")
 	if err := errors.Join(
-		g.keys.Intend(key, text, "").Run(ctx, g.rdb).Err(),
+		g.keys.Intend(key, text, g.keys.IntentTTL(), "").Run(ctx, g.rdb).Err(),
 		g.epochs.Intend(name, 0, text, g.keys.IntentTTL(), "").Run(ctx, g.rdb).Err(),
 	); err != nil {
 		t.Fatal(err)
@@ -231,7 +234,7 @@ func TestAFillFindsAnIntentThatHasExpired(t *testing.T) {
 				expect.Equal(t, "value", mustGet(t, f.guards[1], "k", tagged("new", "shoes")), "new")
 			case "renew":
 				g.keeper.RenewAll()
-				redistest.Await(t, "the lease is lost", func() bool { return g.journal.Times(report.Overtaken) == 1 })
+				redistest.Await(t, "the lease is lost", func() bool { return g.journal.Times(watch.What(EventOvertaken)) == 1 })
 			case "make":
 				expect.Equal(t, "value", mustGet(t, g, "other", tagged("new", "shoes")), "new")
 				expect.Equal(t, "of the tag", mustGet(t, g, "tagged", tagged("new", "shoes")), "new")

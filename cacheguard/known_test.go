@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 func TestTagsAndKeysThatNothingHasAreCountedWhenTheyAreInvalidated(t *testing.T) {
@@ -19,7 +19,7 @@ func TestTagsAndKeysThatNothingHasAreCountedWhenTheyAreInvalidated(t *testing.T)
 	})
 	expect.ErrorIs(t, err)
 	expect.ErrorIs(t, g.InvalidateTags(t.Context(), "category:shoes"))
-	expect.Equal(t, "before there was a load", g.Stats().UnknownTags, 0)
+	expect.Equal(t, "before there was a load", g.journal.Tags.Count(), 0)
 	_, err = products.Get(t.Context(), 1)
 	expect.ErrorIs(t, err)
 	_, err = Get(t.Context(), g, "price:1", func(context.Context) (string, error) { return "v", nil })
@@ -35,7 +35,7 @@ func TestTagsAndKeysThatNothingHasAreCountedWhenTheyAreInvalidated(t *testing.T)
 	expect.ErrorIs(t, g.Update(t.Context(), "pirce:1", func(ctx context.Context) error { return Also(ctx, Changes{Tags: []string{"lits"}}) }))
 	expect.Equal(t, "tags", times(g.journal.Tags.Unknown()), "map[categroy:1 lists:1 lits:1]")
 	expect.Equal(t, "keys", times(g.journal.Keys.Unknown()), "map[pirce:1 prodcut:2]")
-	expect.Equal(t, "in Stats", fmt.Sprint(g.Stats().UnknownTags, g.Stats().UnknownKeys), "3 3")
+	expect.Equal(t, "in Stats", g.Stats().Of("unknown_names"), 6)
 }
 
 func TestTagsOfASourceAreKnown(t *testing.T) {
@@ -44,7 +44,7 @@ func TestTagsOfASourceAreKnown(t *testing.T) {
 	_, _, err := Fetch(t.Context(), g, "page:/p/1", Source[string]{Tags: []string{"path:/p/"}, Load: func(context.Context, *string) (string, error) { return "v", nil }})
 	expect.ErrorIs(t, err)
 	expect.ErrorIs(t, g.InvalidateTags(t.Context(), "path:/p/"))
-	expect.Equal(t, "unknown", g.Stats().UnknownTags, 0)
+	expect.Equal(t, "unknown", g.journal.Tags.Count(), 0)
 }
 
 // times is how often each kind was invalidated, as a map is printed.
@@ -67,5 +67,5 @@ func TestAnInstanceThatOnlyWritesCountsNoTagsOfOthers(t *testing.T) {
 	expect.ErrorIs(t, err)
 	expect.ErrorIs(t, products.Put(t.Context(), 1, func(context.Context) (string, error) { return "v", nil }))
 	expect.ErrorIs(t, g.InvalidateTags(t.Context(), "list"))
-	expect.Equal(t, "unknown to a writer", g.Stats().UnknownTags, 0)
+	expect.Equal(t, "unknown to a writer", g.journal.Tags.Count(), 0)
 }

@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/fidelity"
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/redis/send"
@@ -29,7 +27,7 @@ import (
 // confirmed that nothing was written since.
 func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if got.TakenOver {
-		r.guard.tell(ctx, report.Takeover, r.load.key, nil)
+		r.guard.tell(ctx, EventTakeover, r.load.key, nil)
 	}
 	if !got.Unfit {
 		r.load.forgetOld()
@@ -56,7 +54,7 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	case out.err != nil && ctx.Err() != nil: // nobody waits any more
 		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
 		return abandoned(ctx)
-	case a.cancelled:
+	case a.cancelled || r.guard.loaders.isOwn(out.err):
 		r.publish(a)
 		r.giveUp()
 	case out.err != nil && !out.absent:
@@ -64,7 +62,7 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 		r.rememberFailure(out)
 	default:
 		r.publish(a)
-		a.before, a.unstored = r.store(ctx, out, got.Generation, began)
+		a.before, a.unstored = r.store(ctx, out, got.Generation, began, a.loaded)
 	}
 	return a
 }
@@ -90,9 +88,9 @@ func (l *leading) Kept(sent time.Time, _ int) { l.since.Store(&sent) }
 
 // Lost tells why: as long as nobody could take the lease over, a write has removed it, unless Redis has lost its data.
 func (l *leading) Lost(int) {
-	what, since := report.LeaseLost, *l.since.Load()
+	what, since := EventLeaseLost, *l.since.Load()
 	if max(time.Since(since), time.Since(since.Round(0))) < l.guard.cfg.LeaseTTL { // by the wall clock, too: a machine may be suspended
-		what = report.Overtaken
+		what = EventOvertaken
 	}
 	l.guard.tell(context.Background(), what, l.load.key, nil)
 }
@@ -111,13 +109,14 @@ func (r *rebuild) rememberFailure(out loaded) {
 }
 
 // store stores what was loaded. The value is good for calls that began before the tick that store returns. If the load may be
-// stored, no write overtook it until the fill was sent, so the value is good for all calls that began before that. Otherwise
-// it is good only for calls that began before the loader did. The error says why it is not stored, unless its TTL does.
-func (r *rebuild) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64, unstored error) {
+// stored, no write overtook it until the fill was sent, so the value is good for all calls that began before that; if it is not, for
+// those that began before the loader had returned. Otherwise it is good only for calls that began before the loader did. The error says
+// why it is not stored, unless its TTL does.
+func (r *rebuild) store(ctx context.Context, out loaded, generation string, began, returned uint64) (before uint64, unstored error) {
 	ctx = context.WithoutCancel(ctx)
 	stamp, refused := r.stamp(ctx, &out)
 	if errors.Is(refused, epoch.ErrUnproven) {
-		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
+		r.guard.tell(ctx, EventRejected, r.load.key, nil)
 		r.giveUp()
 		return began, errRejected
 	}
@@ -136,14 +135,15 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	r.guard.journal.RedisDid("fill")
 	switch status, _ := cmd.Text(); status {
 	case protocol.Refused:
-		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
+		r.guard.tell(ctx, EventRejected, r.load.key, nil)
 		return began, errRejected
 	case protocol.Stored:
-		r.guard.written.Add(uint64(len(f.Head) + len(f.Tail)))
+		r.guard.counts.written.Add(uint64(len(f.Head) + len(f.Tail)))
 	case protocol.Kept:
+		sent = returned
 	default:
-		refused = errors.New(status)
-		r.guard.tell(ctx, report.Unstorable, r.load.key, refused, r.load.policy.logAttrs()...)
+		sent, refused = returned, errors.New(status)
+		r.guard.tell(ctx, EventUnstorable, r.load.key, refused, r.load.policy.logAttrs()...)
 	}
 	if !proven {
 		return began, refused // a tag was invalidated in the meantime, or nobody knows
@@ -162,7 +162,8 @@ func (r *rebuild) mayShowOld() bool {
 }
 
 // stamp returns the stamp of what was loaded after the epochs were ready. What is stored again keeps the one that it was made under; if nobody
-// knows that, it is never valid.
+// knows that, it is never valid. With an error, which says why it is not stored, the stamp may be good for those who wait: it has the tags that can
+// be invalidated, as long as they fit into a message.
 func (r *rebuild) stamp(ctx context.Context, out *loaded) (protocol.Stamp, error) {
 	var made protocol.Stamp
 	if out.again {
@@ -170,16 +171,19 @@ func (r *rebuild) stamp(ctx context.Context, out *loaded) (protocol.Stamp, error
 	}
 	had := made.Tags.Names()
 	tags := union(r.load.known, out.tags, had)
-	if err := checkTags(tags); err != nil {
-		return made, err
+	refused := checkTags(tags)
+	if len(tags) > 2*maxTags {
+		out.untold = true
+		return made, refused
 	}
-	tags = slices.DeleteFunc(tags, func(tag string) bool { return slices.Contains(had, tag) })
+	tags = slices.DeleteFunc(tags, func(tag string) bool { return slices.Contains(had, tag) || checkTag(tag) != nil })
 	stamp, err := r.under.Stamp(ctx, tags)
+	out.untold = out.untold || err != nil
 	if out.again {
 		made.Tags = append(made.Tags, stamp.Tags...)
-		return made, err
+		stamp = made
 	}
-	return stamp, err
+	return stamp, cmp.Or(err, refused)
 }
 
 // proof begins to ask whether the stamp is still valid, if anybody joined after the load began, and returns a function that tells.
@@ -196,32 +200,24 @@ func (r *rebuild) proof(ctx context.Context, stamp protocol.Stamp) func() bool {
 	}
 }
 
-// encode encodes what was loaded, before its callers have it, who may change it. Some values are decoded again, and compared.
-func (r *rebuild) encode(ctx context.Context, out *loaded) {
+// encode encodes what was loaded, before its callers have it, who may change it, and whether it is to be stored or not: others may wait for it.
+func (r *rebuild) encode(out *loaded) {
 	p := r.load.policy
 	out.what, out.payload, out.refused = r.load.shape.Encode(p.codec, out.value)
-	if limit := r.guard.cfg.MaxValueBytes; out.refused == nil && limit > 0 && len(out.payload) > limit {
+	if out.untold = out.refused != nil; out.untold {
+		return
+	}
+	if limit := r.guard.cfg.MaxValueBytes; limit > 0 && len(out.payload) > limit {
 		out.refused = fmt.Errorf("its %d bytes are more than MaxValueBytes (%d)", len(out.payload), limit)
 	}
-	if out.refused != nil || out.what == protocol.Raw || !p.kind.fidelity.Due() {
-		return
-	}
-	back, err := r.load.shape.Decode(p.codec, protocol.Entry{Kind: out.what, Payload: out.payload})
-	if err != nil {
-		p.kind.fidelity.Doubt()
-		out.refused = fmt.Errorf("it cannot be decoded: %w", err)
-		return
-	}
-	if path, what := fidelity.Difference(out.value, back, p.codec.Marshal); what != "" {
-		is := report.AlteredAgain
-		if p.kind.fidelity.Tell() {
-			is = report.Altered
-		}
-		r.guard.tell(ctx, is, r.load.key, nil, p.logAttrs("field", path, "problem", what)...)
+	if env := r.guard.rehearsal; env != nil && out.refused == nil && out.what == protocol.Coded {
+		out.refused = env.Values.Check(r.load.key, p.codec, out.value)
+		out.untold = out.refused != nil
 	}
 }
 
-// prepare makes the entry. A value that cannot be stored makes none.
+// prepare makes the entry, also of what is not stored, for those who wait: there is none if it cannot be encoded, nobody could tell whether it is
+// valid, or no message has room for it. They load then.
 func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, stamp protocol.Stamp, refused error) protocol.Filling {
 	f, p := protocol.Filling{Token: r.token, Generation: generation}, r.load.policy
 	what, ttl, staleFor := protocol.Absent, min(p.negativeTTL, out.ttl), time.Duration(0)
@@ -231,19 +227,30 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 			ttl = out.ttl
 		}
 	}
+	if refused != nil && (ttl > 0 || out.untold) {
+		r.guard.tell(ctx, EventUnstorable, r.load.key, refused, p.logAttrs()...)
+	}
 	if refused != nil {
-		r.guard.tell(ctx, report.Unstorable, r.load.key, refused, p.logAttrs()...)
-		return f
+		ttl = 0
 	}
 	ttl -= time.Duration(float64(ttl) * p.jitter * rand.Float64())
 	if ttl > 0 {
 		f.TTL = ttl + staleFor
 	}
+	if out.untold {
+		return f
+	}
 	freshFor := ttl
 	if staleFor == 0 && p.earlyRefresh == 0 && r.guard.local == nil {
 		freshFor = 0
 	}
-	f.Head, f.Tail = protocol.EncodeEntry(r.load.key, r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.kind.version, Stamp: stamp, Payload: out.payload}), r.token)
+	e := protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.kind.version, Stamp: stamp, Payload: out.payload}
+	if refused == nil {
+		e = r.pack(ctx, e)
+	}
+	if f.TTL > 0 || len(e.Payload) <= protocol.MaxPushed {
+		f.Head, f.Tail = protocol.EncodeEntry(r.load.key, e, r.token)
+	}
 	return f
 }
 
@@ -251,7 +258,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 func (r *rebuild) pack(ctx context.Context, e protocol.Entry) protocol.Entry {
 	e, err := r.guard.cfg.packing().Pack(e, r.unfit)
 	if err != nil {
-		r.guard.tell(ctx, report.Uncompressed, r.load.key, err)
+		r.guard.tell(ctx, EventUncompressed, r.load.key, err)
 	}
 	return e
 }

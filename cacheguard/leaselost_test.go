@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/watch"
 )
 
 // Of an invalidation during a load nobody has died, and nobody stood still.
@@ -32,7 +32,7 @@ func TestALoadSaysWhyItsLeaseIsGone(t *testing.T) {
 			expect.Equal(t, "invalidation", invalidate(f), nil)
 			g.keeper.RenewAll()
 			expect.Equal(t, "lines", len(lines(text(), "key was invalidated meanwhile")), 1)
-			expect.Equal(t, "leases lost", f.events.lost.Load()+int64(g.journal.Times(report.LeaseLost)), 0)
+			expect.Equal(t, "leases lost", f.events.lost.Load()+int64(g.journal.Times(watch.What(EventLeaseLost))), 0)
 			close(db.release)
 			want(t, loading, "old")
 		})

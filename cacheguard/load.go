@@ -12,21 +12,24 @@ import (
 	"github.com/cacheguard/go/internal/cache/guess"
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/run/lifecycle"
+	"github.com/cacheguard/go/internal/watch"
 )
 
 // loaders runs the loaders of a Guard, within its limits and each under LoadTimeout. None can take the process down.
 type loaders struct {
-	cfg     *Config
-	limits  *limit.Loads
-	running atomic.Int64
-	cost    guess.Cost // of all of them
-	journal *report.Journal
-	tasks   *lifecycle.Life // the Guard's
+	cfg       *Config
+	limits    *limit.Loads
+	running   atomic.Int64
+	cost      guess.Cost // of all of them
+	journal   *watch.Journal
+	observers *observers
+	kinds     *kinds
+	tasks     *lifecycle.Life // the Guard's
 
 	mu   sync.Mutex
 	runs map[*loading]struct{} // loads whose loader runs
+	keys map[loadedKey]*loading
 }
 
 // loaded is what a loader returned.
@@ -44,6 +47,7 @@ type loaded struct {
 	what    protocol.Kind // of the payload, as it is stored
 	payload []byte
 	refused error // why it cannot be stored
+	untold  bool  // nor handed to those who wait elsewhere
 }
 
 // need says what limits hold for a load. One that a loader asked for shares that loader's slot: if it needed one of its own, loaders that
@@ -56,50 +60,66 @@ func (l *loaders) need(j *load) limit.Need {
 
 // takeSlot waits for a slot. The context belongs to the flight that wants to load, or to the caller of a GetMany.
 func (l *loaders) takeSlot(ctx context.Context, j *load) (limit.Slot, error) {
+	if err := l.awaitLeft(ctx, j); err != nil {
+		return limit.Slot{}, err
+	}
 	s, ok := l.limits.Take(ctx, l.need(j))
 	if !ok {
-		return s, gaveUp(ctx)
+		return s, l.gaveUp(ctx)
 	}
 	return s, nil
 }
 
-// takePermit waits for a slot and, with FleetLoads, for a permit: where that wait must not count for LoadTimeout.
+// takePermit waits for a slot and for what Config.Limiter gives: where that wait must not count for LoadTimeout.
 func (l *loaders) takePermit(ctx context.Context, n limit.Need) (limit.Slot, error) {
 	s, ok := l.limits.Take(ctx, n)
 	if !ok || !l.limits.Permit(ctx, &s) {
-		return limit.Slot{}, gaveUp(ctx)
+		return limit.Slot{}, l.gaveUp(ctx)
 	}
 	return s, nil
 }
 
 // gaveUp is why a load got no slot.
-func gaveUp(ctx context.Context) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return closedOr(cause)
+func (l *loaders) gaveUp(ctx context.Context) error {
+	for _, ended := range []context.Context{ctx, l.tasks.Ending} {
+		if cause := context.Cause(ended); cause != nil {
+			return closedOr(cause)
+		}
 	}
 	return errNoSpareSlot
 }
 
-// run runs the loader under LoadTimeout, once it has a permit of FleetLoads, and frees its slot when the loader returns. When the context ends first, run leaves
+// isOwn reports whether a load failed because of this Guard alone: it is closed, or its Limiter is. Others may load.
+func (l *loaders) isOwn(err error) bool {
+	return errors.Is(err, errNoSpareSlot) || errors.Is(err, ErrClosed) && l.tasks.Ending.Err() != nil
+}
+
+// run runs the loader under LoadTimeout, once Config.Limiter lets it, and frees its slot when the loader returns. When the context ends first, run leaves
 // the loader to itself, so that nobody waits for a loader that ignores its context.
 func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
-	if ctx.Err() != nil { // nobody waits any more
-		l.limits.Free(s)
-		return loaded{err: context.Cause(ctx)}
-	}
-	if !l.limits.Permit(ctx, &s) {
-		return loaded{err: context.Cause(ctx)}
-	}
 	load := newLoading(ctx, l, j.policy.kind, j.key)
+	l.keep(ctx, load)
+	if ctx.Err() != nil { // nobody waits any more: asked once others can see the load
+		l.limits.Free(s)
+	}
+	if ctx.Err() != nil || !l.limits.Permit(ctx, &s) {
+		l.drop(load)
+		return loaded{err: unanswered(ctx, j.key, l.gaveUp(ctx))}
+	}
 	ctx, cancel := l.withTimeoutOf(context.WithValue(ctx, loadingKey{}, load), j)
 	done := make(chan loaded, 1)
 	l.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
 		defer cancel()
 		defer l.limits.Free(s)
 		l.runProtected(ctx, j, load, done)
+		if load.until != nil {
+			<-load.until
+			l.drop(load)
+		}
 	})
-	out := l.await(ctx, j.key, done)
+	out := l.await(ctx, j, done)
 	if _, late := errors.AsType[*loadTimeout](out.err); late {
+		load.told.Store(true)
 		l.judge(ctx, j, load, l.cfg.LoadTimeout, out.err) // now, as its loader may never return
 	}
 	out.origin = l.cfg.Hooks.origin(ctx)
@@ -125,7 +145,7 @@ func (g *Guard) loadBypassed(ctx context.Context, j *load, publish func(answer))
 	if err != nil {
 		return answer{err: err}
 	}
-	if wasOpen && !breaker.IsOpen() && !g.off.Bypassed() && !g.off.Unserved(j.key) && !j.scope.isTransactions() {
+	if wasOpen && !breaker.IsOpen() && !g.off.Bypassed() && !j.scope.isTransactions() {
 		r := g.newRebuild(j, nil, publish)
 		r.slot, r.afterBypass = s, true
 		return r.run(ctx)
@@ -135,9 +155,6 @@ func (g *Guard) loadBypassed(ctx context.Context, j *load, publish func(answer))
 
 // loadIn is loadDirectly in a slot, which it frees.
 func (g *Guard) loadIn(ctx context.Context, j *load, s limit.Slot, how Outcome) answer {
-	if g.cfg.Disabled {
-		how = Bypassed
-	}
 	j.forgetOld()
 	if how == Bypassed {
 		g.journal.LoadsWithout()
@@ -147,7 +164,7 @@ func (g *Guard) loadIn(ctx context.Context, j *load, s limit.Slot, how Outcome) 
 	if out.err != nil && ctx.Err() != nil {
 		return abandoned(ctx)
 	}
-	a := out.answer(how, g.process.GoodBefore(began))
+	a := out.answer(how, began)
 	a.unstored = ErrNotCached
 	return a
 }
@@ -168,7 +185,7 @@ func (l *loaded) answer(how Outcome, before uint64) answer {
 
 // await waits for what the loader returns, or the end of the context. It reports a load that takes longer than SlowLoad while it still
 // runs, because one that hangs is not reported by its end.
-func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loaded {
+func (l *loaders) await(ctx context.Context, j *load, done <-chan loaded) loaded {
 	var slow <-chan time.Time
 	if l.tellsSlow() {
 		timer := time.NewTimer(l.cfg.SlowLoad)
@@ -180,7 +197,7 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 		case out := <-done:
 			return out
 		case <-slow:
-			l.journal.Tell(context.Background(), report.StillRuns, key, nil, "after", l.cfg.SlowLoad)
+			l.tell(context.Background(), EventStillRuns, j.key, nil, "after", l.cfg.SlowLoad)
 		case <-ctx.Done():
 		}
 	}
@@ -189,9 +206,26 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 		return out
 	default:
 		cause := context.Cause(ctx)
-		outlives(l, key, cause, done)
-		return loaded{err: cause, text: cause.Error()}
+		outlives(l, j.key, cause, done)
+		return loaded{err: cause, text: l.tells(j, cause)}
 	}
+}
+
+// tells is the text of LoadTimeout for other instances; none for another end. What the program makes of it may panic or end its goroutine.
+func (l *loaders) tells(j *load, cause error) (text string) {
+	if _, late := errors.AsType[*loadTimeout](cause); !late {
+		return ""
+	}
+	told := make(chan string)
+	go func() { // owner: tells, which waits for it
+		text := ownNames.Encode(cause, cause.Error())
+		defer func() {
+			_ = recover()
+			told <- text
+		}()
+		text = j.policy.names.Encode(cause, l.cfg.textOf(cause))
+	}()
+	return <-told
 }
 
 // tellsSlow reports whether loads are timed: a test's clock does not move during one.
@@ -211,7 +245,7 @@ func outlives[T any](l *loaders, key string, cause error, done <-chan T) {
 		select {
 		case <-done:
 		case <-timer.C:
-			l.journal.Tell(context.Background(), report.StillRuns, key, cause, "after", l.cfg.LoadTimeout+outlived)
+			l.tell(context.Background(), EventStillRuns, key, cause, "after", l.cfg.LoadTimeout+outlived)
 		}
 	})
 }
@@ -241,11 +275,12 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 	}
 	start := l.cfg.clock.Now()
 	l.protect(ctx, j.key, func() (err error) {
-		if out.value, err = j.run(within); err == nil && j.tags != nil {
+		out.value, err = j.run(within)
+		if err = givenUp(ctx, err); err == nil && j.tags != nil {
 			tags = j.tags(out.value)
 		}
-		if err == nil && j.encode != nil && load.ttl.Load() > 0 {
-			j.encode(ctx, &out)
+		if err == nil && j.encode != nil {
+			j.encode(&out)
 		}
 		if err != nil { // asked here, because what makes a text of it may panic too
 			_, panicked := errors.AsType[*PanicError](err)
@@ -265,6 +300,9 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 		l.learn(j, out.tags)
 		l.judge(ctx, j, load, out.took, out.err)
 		l.onLoad(j, out.took, out.err)
+		if load.until == nil {
+			l.drop(load)
+		}
 		done <- out
 	})
 }
@@ -300,9 +338,9 @@ func (l *loading) begin(ctx context.Context) (within context.Context) {
 	l.began = time.Now()
 	l.loaders.note(l, true)
 	l.loaders.running.Add(1)
-	l.kind.failing.Running.Add(1)
+	l.kind.watched.Running.Add(1)
 	within, l.task = l.loaders.cfg.Hooks.beginMany(ctx, TaskLoad, l.keys)
-	l.shown = l.loaders.journal.Observer.Load().LoadBegins(l.keys[0], len(l.keys))
+	l.shown = l.loaders.journal.View().Loading(l.keys[0], len(l.keys))
 	return within
 }
 
@@ -313,9 +351,9 @@ func (l *loading) end(err error) {
 	}
 	l.loaders.note(l, false)
 	l.loaders.running.Add(-1)
-	l.kind.failing.Running.Add(-1)
+	l.kind.watched.Running.Add(-1)
 	l.task(End{Err: err})
-	l.loaders.journal.Observer.Load().LoadEnds(l.shown, failed(err))
+	l.shown(failed(err))
 }
 
 // protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended its
@@ -333,7 +371,7 @@ func (l *loaders) protect(ctx context.Context, key string, load func() error, fi
 			if !answers(err) {
 				err = &PanicError{Key: key, Value: said(panicked), Stack: stack}
 			}
-			l.journal.Tell(ctx, report.Panicked, key, nil, "panic", said(panicked), "stack", string(stack))
+			l.tell(ctx, EventPanicked, key, nil, "panic", said(panicked), "stack", string(stack))
 		}
 		finish(err)
 	}()

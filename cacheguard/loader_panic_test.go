@@ -67,13 +67,13 @@ func TestNeitherATypedNilNorAPanicWithOneEndsTheProcess(t *testing.T) {
 		}
 		return
 	}
-	g := newGuard(t, shared.Client(t), Config{Prefix: "typednils", RedactError: func(error) string { return "redacted" }})
+	g := newGuard(t, shared.Client(t), Config{Prefix: "typednils", Gate: gateByContext, RedactError: func(error) string { return "redacted" }})
 	n := 0
 	for _, failure := range []error{(*RedisError)(nil), (*typedNil)(nil)} {
 		for _, fail := range []func() error{func() error { return failure }, func() error { panic(failure) }} {
 			c, err := NewCache(g, CacheConfig[int, thing]{
 				Name: fmt.Sprint("thing", n), Load: func(context.Context, int) (thing, error) { return thing{}, fail() },
-				LoadMany: func(context.Context, []int) (map[int]thing, error) { return nil, fail() }, Batch: 2,
+				LoadMany: func(context.Context, []int) (map[int]thing, error) { return nil, fail() },
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -81,7 +81,7 @@ func TestNeitherATypedNilNorAPanicWithOneEndsTheProcess(t *testing.T) {
 			for _, read := range []func() error{
 				func() error { _, err := c.Get(t.Context(), 1); return err },
 				func() error { _, err := c.GetMany(t.Context(), []int{2, 3}); return err },
-				func() error { _, err := c.Get(g.WithoutCache(t.Context()), 4); return err },
+				func() error { _, err := c.Get(withoutCache(t.Context()), 4); return err },
 			} {
 				fmt.Println("alive", read() != nil)
 			}

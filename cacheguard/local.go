@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"github.com/cacheguard/go/internal/cache/tier"
-	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/redis/send"
@@ -29,7 +26,7 @@ func (g *Guard) openLocal() (err error) {
 		return nil
 	}
 	limits := tier.Limits{MaxBytes: c.MaxBytes, MaxEntries: c.MaxEntries, TTL: c.TTL, HotKeys: c.HotKeys, Clock: g.cfg.clock, MaxLag: c.MaxLag}
-	if g.local, err = tier.Open(limits, g.inbox, g.notices, parts{g}, g.onDropped); err != nil {
+	if g.local, err = tier.Open(limits, g.inbox, g.notices, parts{g}, g.onHeard, g.onDropped); err != nil {
 		return fmt.Errorf("Config.Local: %w", err)
 	}
 	g.epochs.Tier = g.local.Tier
@@ -105,9 +102,14 @@ func (s *loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 	if s.skipLocal || g.local == nil {
 		return f, false
 	}
-	f, ok = fromItem[V](g.local.Get(key), s.policy, Local)
-	if ok && s.judge != nil && f.value != nil {
+	item := g.local.Get(key)
+	f, ok = fromItem[V](item, s.policy, Local)
+	switch {
+	case !ok:
+	case s.judge != nil && f.value != nil:
 		ok = s.judge(*f.value) == Serve // otherwise read it from Redis, where it may have been replaced
+	case item.Early != nil && !s.cacheOnly && g.local.Left(item) <= xfetchGap(item.Early.Took, s.policy.earlyRefresh):
+		f.drawn = item.Early
 	}
 	return f, ok
 }
@@ -132,39 +134,28 @@ func (s *loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool)
 	case !ok || f.value == nil:
 	case s.judge != nil:
 		ok = s.judge(*f.value) != Replace
-	case g.cfg.Hooks.OnStale != nil:
-		g.cfg.Hooks.OnStale(key, g.local.Past(item))
+	default:
+		g.tellStale(key, max(-g.local.Left(item), 0))
 	}
 	return f, ok
 }
 
-// fillLocal reads the key for the local tier, which cannot keep what is loaded beside Redis: the keys that are asked for most would be loaded
-// again and again. It does so for a few keys at a time.
-func (q query[V]) fillLocal(past write.Past) {
-	g, key := q.guard, q.spec.key
-	if g.local == nil || q.spec.skipLocal || past.Any() {
-		return
-	}
-	if _, is := g.filling.keys.LoadOrStore(key, true); is {
-		return
-	}
-	q.spec.cacheOnly = true
-	begun := g.life.TryAtMost(mostFilling, &g.filling.running, func() { // stop: RedisTimeout
-		defer g.filling.keys.Delete(key)
+// fillLocal waits for a read whose call has its answer from a load beside Redis, which the local tier cannot keep: the keys that are asked for most
+// would be loaded again and again.
+func (q *query[V]) fillLocal(r wanted[V], read *send.Read) {
+	g, spec := q.guard, q.spec
+	if g.local == nil || spec.skipLocal || read != r.read || !g.life.TryAtMost(mostFilling, &g.filling, func() { // stop: RedisTimeout
 		ctx, cancel := context.WithTimeout(context.Background(), g.cfg.RedisTimeout)
 		defer cancel()
-		_, _, _ = q.ask(ctx, past) // the tier has it now, or Redis has not, or does not answer
-	})
-	if !begun {
-		g.filling.keys.Delete(key)
+		q := query[V]{guard: g, spec: spec}
+		if r.read.Wait(ctx) == nil {
+			q.take(ctx, &r, nil)
+			_, _ = r.confirm(ctx, g, &q.spec) // the tier has it now, or Redis has not, or does not answer
+		}
+	}) {
+		read.Leave()
 	}
 }
 
-// mostFilling is how many keys are read at a time for the local tier alone.
+// mostFilling is how many reads are waited for at a time for the local tier alone.
 const mostFilling = 64
-
-// filling are those keys.
-type filling struct {
-	running atomic.Int64
-	keys    sync.Map
-}

@@ -74,7 +74,6 @@ func (m *many[V]) run(ctx context.Context, keys []string) {
 // admit returns the keys that can be asked for, each once.
 func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 	admitted, seen, within := make([]string, 0, len(keys)), make(map[string]bool, len(keys)), loadingOf(ctx)
-	within.isMadeOf(m.guard, m.spec.policy.kind)
 	m.spec.skipLocal = m.spec.skipLocal || within != nil // as in a Get
 	for _, key := range keys {
 		if seen[key] {
@@ -93,6 +92,7 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 // read reads the keys, and returns those that must be loaded. It refreshes stale ones in the background.
 func (m *many[V]) read(ctx context.Context, keys []string, all []wanted[V]) (toLoad []*wanted[V]) {
 	asked := make([]*wanted[V], 0, len(keys))
+	var old []*wanted[V]
 	for i, key := range keys {
 		r, w := &all[i], way{}
 		w.look(ctx, m.guard, key)
@@ -100,14 +100,19 @@ func (m *many[V]) read(ctx context.Context, keys []string, all []wanted[V]) (toL
 		if w.isPast() {
 			toLoad = m.bypass(ctx, r, toLoad)
 		} else if kept, ok := m.spec.tryLocal(m.guard, key, &w); ok {
+			if r.drawn = kept.drawn; r.drawn != nil {
+				old = append(old, r)
+			}
 			m.serve(ctx, key, kept)
+		} else if m.guard.isSlow(key) && m.spec.mayHedge(ctx, m.guard, key) {
+			r.action = doLoadFirst
+			toLoad = append(toLoad, r)
 		} else {
 			asked = append(asked, r)
 		}
 	}
 	m.ask(ctx, asked)
-	asked = m.takeAll(ctx, asked)
-	var old []*wanted[V]
+	m.takeAll(ctx, asked)
 	for _, r := range asked {
 		if more := r.epochs.Lacking(); more != nil {
 			m.await(ctx, r, more) // it is asked for already, as are the others'
@@ -146,42 +151,14 @@ func (m *many[V]) ask(ctx context.Context, all []*wanted[V]) {
 	}
 }
 
-// takeAll takes what was read, and returns the keys that have no answer yet. If Redis is late, it loads what is late beside that.
-func (m *many[V]) takeAll(ctx context.Context, all []*wanted[V]) (taken []*wanted[V]) {
+// takeAll takes what was read.
+func (m *many[V]) takeAll(ctx context.Context, all []*wanted[V]) {
 	room := &slab.Slab[readResult[V]]{Left: len(all)}
-	for taken = all[:0]; len(all) > 0; {
-		next := all[:1]
-		if m.mayRace(ctx, next[0]) {
-			var answered bool
-			if next, all, answered = m.readBeside(ctx, all); answered {
-				continue
-			}
-		} else {
-			all = all[1:]
-		}
-		for _, r := range next {
-			if r.err == nil { // a call that has left does not wait again
-				m.await(ctx, r, r.read)
-			}
-			if r.err == nil {
-				m.take(ctx, r, room)
-			}
-			taken = append(taken, r)
+	for _, r := range all {
+		if m.await(ctx, r, r.read); r.err == nil {
+			m.take(ctx, r, room)
 		}
 	}
-	return taken
-}
-
-// mayRace waits for a read until it is late, and reports whether it is, and the call may load beside that. In a part that is slow it does not wait.
-func (m *many[V]) mayRace(ctx context.Context, r *wanted[V]) bool {
-	if r.read == nil {
-		return false
-	}
-	late := m.guard.isSlow(r.key)
-	if !late {
-		late, r.err = r.read.WaitLate(ctx)
-	}
-	return late && m.spec.mayHedge(ctx, m.guard, r.key)
 }
 
 // await waits for a read of the key.
@@ -196,33 +173,6 @@ func (m *many[V]) await(ctx context.Context, r *wanted[V], read *send.Read) {
 	if errors.Is(r.err, errLate) {
 		r.read, r.result, r.err = &send.Read{Err: errLate}, &readResult[V]{state: unreachable}, nil
 	}
-}
-
-// readBeside waits for the first of the reads, which is late, and for what is late with it, and loads their keys beside that. The others are the rest.
-// It reports whether that was faster, and has taken the answers then.
-func (m *many[V]) readBeside(ctx context.Context, all []*wanted[V]) (late, rest []*wanted[V], won bool) {
-	part := m.guard.partOf(all[0].key)
-	for i, r := range all {
-		if i == 0 || !r.read.IsAnswered() && (m.guard.partOf(r.key) == part || m.guard.isSlow(r.key)) {
-			late = append(late, r)
-		} else {
-			rest = append(rest, r)
-		}
-	}
-	answers, won, _ := m.beside(ctx, keysOf(late), func(ctx context.Context) (failed error) { // each has its error
-		for _, r := range late {
-			if m.await(ctx, r, r.read); failed == nil {
-				failed = r.err
-			}
-		}
-		return failed
-	}, func() {})
-	if won {
-		for _, r := range late {
-			m.takeWon(ctx, r.key, answers[r.key])
-		}
-	}
-	return late, rest, won
 }
 
 // unread loads the keys without reading them, if the call may.
@@ -250,8 +200,8 @@ func (m *many[V]) serve(ctx context.Context, key string, f found[V]) {
 	m.answer(ctx, key, v, how, err, err != nil)
 }
 
-// takeWon takes what a load has answered.
-func (m *many[V]) takeWon(ctx context.Context, key string, a answer) {
+// takeLoaded takes what a load has answered.
+func (m *many[V]) takeLoaded(ctx context.Context, key string, a answer) {
 	v, how, err := unpack[V](a)
 	m.answer(ctx, key, v, how, err, a.absent)
 }
@@ -266,9 +216,6 @@ func (m *many[V]) answer(ctx context.Context, key string, v V, how Outcome, err 
 		if m.guard.rehearsal != nil {
 			m.found[key] = handOut(m.guard, &m.spec, key, v, nil)
 		}
-	}
-	if m.guard.samples && m.counts == nil {
-		sample(ctx, m.guard, m.spec, key, v, how, err)
 	}
 	m.tell(ctx, key, how, err)
 }

@@ -11,7 +11,7 @@ import (
 func TestOnJoinHearsOfTheKeysOfAGetManyToo(t *testing.T) {
 	t.Parallel()
 	joined := make(chan string, 2)
-	g := newGuard(t, shared.Client(t), Config{Prefix: "test-" + rand.Text(), Hooks: Hooks{OnJoin: func(key string) { joined <- key }}})
+	g := newGuard(t, shared.Client(t), Config{Prefix: "test-" + rand.Text(), Observers: []Observer{On(EventJoin, func(_ context.Context, e Event) { joined <- e.Key })}})
 	began, end := make(chan struct{}), make(chan struct{})
 	first := make(chan error, 2)
 	go func() {

@@ -3,8 +3,9 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
-	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/cache/limit"
 )
 
@@ -20,23 +21,30 @@ func (m *many[V]) load(ctx context.Context, all []*wanted[V]) (rest []string) {
 		}
 		return nil
 	}
-	keys, tickets := make([]string, 0, len(all)), make([]ticket, 0, len(all))
+	if slices.ContainsFunc(all, func(r *wanted[V]) bool { return r.action == doLoadFirst }) {
+		m.guard.journal.LoadsBeside()
+	}
+	asked, tickets := make([]*wanted[V], 0, len(all)), make([]ticket, 0, len(all))
 	for _, r := range all {
 		t, err := m.enter(ctx, r, b)
 		if err != nil {
 			m.fail(ctx, r.key, "", unanswered(ctx, r.key, err))
 			continue
 		}
-		keys, tickets = append(keys, r.key), append(tickets, t)
+		asked, tickets = append(asked, r), append(tickets, t)
 	}
-	for i, got := range m.awaitAll(ctx, keys, tickets) {
-		switch key := keys[i]; {
-		case got.err != nil:
-			m.fail(ctx, key, "", unanswered(ctx, key, got.err))
-		case m.counts != nil && got.unstored != nil:
-			rest = m.unstored(ctx, key, got.answer, rest)
-		case got.answers(m.asked):
-			m.takeWon(ctx, key, got.answer)
+	for i, t := range tickets {
+		a, err := m.guard.awaitTicket(ctx, t, asked[i].key, m.asked, nil)
+		switch key := asked[i].key; {
+		case err != nil:
+			m.fail(ctx, key, "", unanswered(ctx, key, err))
+		case m.counts != nil && a.unstored != nil:
+			rest = m.unstored(ctx, key, a, rest)
+		case asked[i].action == doLoadFirst && a.err != nil && !a.absent: // Redis may have the value
+			m.spec.policy.kind.cost.Failed(time.Now())
+			rest = append(rest, key)
+		case a.answers(m.asked):
+			m.takeLoaded(ctx, key, a)
 		default:
 			rest = append(rest, key)
 		}
@@ -55,24 +63,19 @@ func (m *many[V]) unstored(ctx context.Context, key string, a answer, rest []str
 }
 
 func (m *many[V]) enter(ctx context.Context, r *wanted[V], b *batch) (ticket, error) {
-	if r.action == doBypass {
+	if r.action == doBypass || r.action == doLoadFirst { // that has no reason
 		return m.guard.enterDirect(ctx, m.loadOf(ctx, r.key, b), r.reason)
 	}
 	return m.guard.enterRebuild(ctx, m.replacing(ctx, r, b), r.read.Raw)
 }
 
-// newBatch waits for a slot, and makes the batch of the keys. Where Redis is slow, the batch takes its slot once it has the leases, as a Get does. Keys
-// that are loaded one by one have no batch: each takes a slot of its own.
+// newBatch waits for a slot, and makes the batch of the keys. Keys that are loaded one by one have no batch: each takes a slot of its own.
 func (m *many[V]) newBatch(ctx context.Context, all []*wanted[V]) (*batch, error) {
 	if m.spec.loadEach != nil {
 		return nil, nil //nolint:nilnil // what a load without a batch has
 	}
 	need := limit.Need{Borrows: loadingOf(ctx).within(m.guard), Spare: m.spec.spare, Kind: m.spec.policy.kind.loadSlots}
-	take := func(ctx context.Context) (limit.Slot, error) { return m.guard.loaders.takePermit(ctx, need) }
-	if m.guard.slowParts.Load() > 0 {
-		return m.batchThatTakes(ctx, take, keysOf(all)), nil
-	}
-	s, err := take(ctx)
+	s, err := m.guard.loaders.takePermit(ctx, need)
 	if err != nil {
 		return nil, err
 	}
@@ -81,21 +84,13 @@ func (m *many[V]) newBatch(ctx context.Context, all []*wanted[V]) (*batch, error
 
 // batchIn makes the batch of the keys, which has the slot.
 func (q *query[V]) batchIn(ctx context.Context, s limit.Slot, keys []string) *batch {
-	return q.batchThatTakes(ctx, func(context.Context) (limit.Slot, error) { return s, nil }, keys)
-}
-
-func (q *query[V]) batchThatTakes(ctx context.Context, take func(context.Context) (limit.Slot, error), keys []string) *batch {
 	b := &batch{guard: q.guard, policy: q.spec.policy, load: q.spec.loadMany}
-	return b.open(ctx, 0, take, keys...)
+	return b.open(ctx, s, keys)
 }
 
 // loadAny is the caller's load, with values as they travel.
 func loadAny[V any](load func(context.Context, []string) (map[string]V, error)) batchLoad {
-	return func(ctx context.Context, of []gather.Member) (map[string]any, error) {
-		keys := make([]string, len(of))
-		for i, member := range of {
-			keys[i] = member.Key
-		}
+	return func(ctx context.Context, keys []string) (map[string]any, error) {
 		values, err := load(ctx, keys)
 		pointers := make(map[string]any, len(values))
 		for key, v := range values {
@@ -110,12 +105,12 @@ func (m *many[V]) refresh(ctx context.Context, old []*wanted[V]) {
 	if len(old) == 0 {
 		return
 	}
-	if m.guard.loaders.limits.Fleet == nil {
+	if !m.guard.loaders.limits.MayAsk() {
 		m.refreshNow(ctx, old)
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	m.guard.life.Try(func() { m.refreshNow(ctx, old) }) // it may ask Redis for a permit; stop: RedisTimeout
+	m.guard.life.Try(func() { m.refreshNow(ctx, old) }) // a Limiter may ask Redis; stop: RedisTimeout
 }
 
 func (m *many[V]) refreshNow(ctx context.Context, old []*wanted[V]) {
@@ -128,6 +123,7 @@ func (m *many[V]) refreshNow(ctx context.Context, old []*wanted[V]) {
 		b = m.batchIn(outsideLoads(ctx), s, keysOf(old))
 	}
 	for _, r := range old {
-		m.guard.refresh(ctx, m.replacing(ctx, r, b), r.read.Raw, r.result.entry.Took)
+		head, took := r.replaced()
+		m.guard.refresh(ctx, m.replacing(ctx, r, b), head, took)
 	}
 }

@@ -27,23 +27,26 @@ type aMiddle struct {
 	early  int            // a key that loses what it has if it gets its TTL first
 }
 
+const aMiddlesText = "value that is long enough to be an entry's"
+
 // middleStage makes calls for a key.
 type middleStage struct {
 	*Guard
 	key, at string
 }
 
-func (m *middleStage) intend() *script.Call { return m.keys.Intend(m.at, "intent", "") }
+func (m *middleStage) intend() *script.Call {
+	return m.keys.Intend(m.at, "intent", m.keys.IntentTTL(), "")
+}
 
 func (m *middleStage) acquire() *script.Call {
-	return m.keys.Acquire(m.at, protocol.Request{Token: "token", Take: true, Anew: true})
+	return m.keys.Acquire(m.at, protocol.Request{Token: "token", Take: true, Unfit: []byte(aMiddlesText)})
 }
 
 func (m *middleStage) begin() *script.Call { return m.keys.BeginUpdate(m.at, "token", "", time.Hour) }
 
 func (m *middleStage) store() *script.Call {
-	text := "value that is long enough to be an entry's"
-	return &script.Call{Script: script.Command("set"), Keys: []string{m.at}, Args: []any{text, "px", time.Hour.Milliseconds()}}
+	return &script.Call{Script: script.Command("set"), Keys: []string{m.at}, Args: []any{aMiddlesText, "px", time.Hour.Milliseconds()}}
 }
 
 func (m *middleStage) make() *script.Call {
@@ -80,7 +83,10 @@ var middles = []aMiddle{
 	},
 	{
 		name: "the renewal of an intent", before: ran((*middleStage).intend), source: "renew_intend", fields: map[int]string{0: "intent"},
-		call: func(m *middleStage) *script.Call { c := m.keys.RenewIntend(m.at, "intent"); return &c },
+		call: func(m *middleStage) *script.Call {
+			c := m.keys.RenewIntend(m.at, "intent", m.keys.IntentTTL())
+			return &c
+		},
 	},
 	{name: "an Update", before: ran(), call: (*middleStage).begin, source: "begin_update", fields: map[int]string{0: "writer:token", 2: "generation"}},
 	{

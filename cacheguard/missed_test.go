@@ -37,7 +37,7 @@ func TestATierThatIsDroppedAgainAndAgainIsATroubleForAllWhoAreTold(t *testing.T)
 				_, _, _ = get(t.Context(), g, "k", returns("v")) // which gives up what is missing
 				return len(lines(log(), "messages may have been missed again and again, the local tier is dropped")) == 1
 			})
-			expect.Equal(t, "on the page", g.observed().Troubles().Missed > 0, true)
+			expect.Equal(t, "on the page", g.observed().Troubles().Last["missed"] > 0, true)
 			expect.Equal(t, "Stats", g.Stats().Subscribed, false)
 			redistest.Await(t, "the log says that it is over", func() bool {
 				return len(lines(log(), "messages arrive steadily again")) == 1

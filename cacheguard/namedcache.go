@@ -7,9 +7,7 @@ import (
 	"strings"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/cache/keytext"
-	"github.com/cacheguard/go/internal/cache/lately"
 )
 
 // Cache is a typed view of a Guard for one kind of thing: it knows the keys of that kind, how to load it, and what its loader's
@@ -22,8 +20,6 @@ type Cache[K comparable, V any] struct {
 	text   keytext.Text[K]
 	before string // what stands before a key's text in Redis
 	prefix int    // where the Guard's key begins in it
-
-	gathering *gathering // of CacheConfig.Batch; nil: off
 }
 
 // NewCache returns a Cache of the Guard. The error names every field of cfg that is out of range. Without a Codec, it also refuses values that
@@ -67,13 +63,6 @@ func (c *Cache[K, V]) open(k *kind) {
 	if c.cfg.NotFound == nil {
 		c.cfg.NotFound = ErrNotFound
 	}
-	if c.cfg.Replace > 0 && c.guard.listen() {
-		k.lately.CompareAndSwap(nil, lately.New[recent](c.guard.cfg.clock))
-	}
-	if c.cfg.Batch > 0 {
-		c.gathering = &gathering{guard: c.guard, policy: &c.policy, most: c.cfg.Batch, one: c.loadMember}
-		c.gathering.load = c.loadMany(func(m gather.Member) K { return m.ID.(K) }) //nolint:forcetypeassert // complete put it there
-	}
 }
 
 // Get returns the thing with the key: from the cache, or from Load. Everything said of the function Get holds. If there is no
@@ -90,20 +79,13 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 // ask is Get with the outcome, and with the Guard's error for absence.
 func (c *Cache[K, V]) ask(ctx context.Context, k K) (V, Outcome, error) {
 	key, valueKey := c.keys(k)
-	c.isAsked(key, k)
 	spec := loadSpec[V]{load: load{policy: &c.policy, valueKey: valueKey}}
-	if c.guard.samples {
-		c.complete(&spec, k) // for a comparison
-	}
 	return ask(ctx, c.guard, key, &spec, func() { c.complete(&spec, k) })
 }
 
 // complete adds to the spec how to load the thing.
 func (c *Cache[K, V]) complete(spec *loadSpec[V], k K) {
 	spec.loader, spec.tagger = c.loader(k), c.tagger(k)
-	if c.gathering != nil {
-		spec.gathering, spec.id = c.gathering, k
-	}
 }
 
 // specOf is the spec of a load of the thing.
@@ -122,18 +104,18 @@ func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
 }
 
 // loadMany is CacheConfig.LoadMany for keys that share a call.
-func (c *Cache[K, V]) loadMany(of func(gather.Member) K) batchLoad {
-	return func(ctx context.Context, all []gather.Member) (map[string]any, error) {
-		ks := make([]K, len(all))
-		for i, m := range all {
-			ks[i] = of(m)
+func (c *Cache[K, V]) loadMany(of map[string]K) batchLoad {
+	return func(ctx context.Context, keys []string) (map[string]any, error) {
+		ks := make([]K, len(keys))
+		for i, key := range keys {
+			ks[i] = of[key]
 		}
 		loaded, err := c.cfg.LoadMany(ctx, ks)
 		values := make(map[string]any, len(loaded))
 		row := c.rowsOf(loaded)
-		for i, m := range all {
-			if v, ok := row(ks[i], m.Key); ok {
-				values[m.Key] = &v
+		for i, key := range keys {
+			if v, ok := row(ks[i], key); ok {
+				values[key] = &v
 			}
 		}
 		return values, c.absent(err)
@@ -160,12 +142,6 @@ func (c *Cache[K, V]) rowsOf(loaded map[K]V) func(k K, key string) (V, bool) {
 		v, ok := loaded[k]
 		return v, ok
 	}
-}
-
-// loadMember loads one of them on its own.
-func (c *Cache[K, V]) loadMember(ctx context.Context, m gather.Member) (any, error) {
-	v, err := c.loader(m.ID.(K))(ctx) //nolint:forcetypeassert // complete put it there
-	return &v, err
 }
 
 func (c *Cache[K, V]) hasTags() bool { return c.cfg.Tags != nil || c.cfg.AbsentTags != nil }
@@ -262,7 +238,15 @@ func (c *Cache[K, V]) Stats() Stats {
 		return Stats{}
 	}
 	k := c.policy.kind
-	return Stats{Loading: int(k.failing.Running.Load()), Pending: c.guard.writes.PendingOf(k.name + ":")}
+	return Stats{Loading: int(k.watched.Running.Load()), Pending: c.guard.writes.PendingOf(k.name + ":")}
+}
+
+// Name is CacheConfig.Name, with which the Cache's keys begin.
+func (c *Cache[K, V]) Name() string {
+	if c == nil {
+		return ""
+	}
+	return c.cfg.Name
 }
 
 // Guard is the Guard that the Cache is a view of.

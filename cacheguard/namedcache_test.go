@@ -348,9 +348,8 @@ func TestGetManyWithoutLoadManyLoadsAtOnceUnderTheLimit(t *testing.T) {
 
 func TestAClosedGuardHasNoNewCache(t *testing.T) {
 	t.Parallel()
-	g, err := New(nil, Config{Disabled: true})
-	expect.Equal(t, "error", err, nil)
+	g := newGuard(t, shared.Client(t), Config{})
 	expect.Equal(t, "close", g.Close(), nil)
-	_, err = NewCache(g, CacheConfig[int, int]{Name: "late", Load: func(context.Context, int) (int, error) { return 1, nil }})
+	_, err := NewCache(g, CacheConfig[int, int]{Name: "late", Load: func(context.Context, int) (int, error) { return 1, nil }})
 	expect.ErrorIs(t, err, ErrClosed)
 }

@@ -3,7 +3,6 @@ package cacheguard
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
@@ -15,11 +14,6 @@ func (c *Cache[K, V]) GetMany(ctx context.Context, ks []K) (map[K]V, error) {
 		return nil, errNilCache
 	}
 	keys, spec := c.many(ks)
-	if c.cfg.Replace > 0 {
-		for _, k := range ks {
-			c.isAsked(c.Key(k), k)
-		}
-	}
 	found, err := getMany(ctx, c.guard, keys.named, spec)
 	values := make(map[K]V, len(found))
 	for _, k := range ks {
@@ -50,7 +44,7 @@ func (c *Cache[K, V]) many(ks []K) (keys manyKeys, spec loadSpec[V]) {
 			keys.named = append(keys.named, key)
 		}
 	}
-	spec = loadSpec[V]{load: load{policy: &c.policy}, loadMany: c.loadMany(func(m gather.Member) K { return byKey[m.Key] })}
+	spec = loadSpec[V]{load: load{policy: &c.policy}, loadMany: c.loadMany(byKey)}
 	if c.cfg.LoadMany == nil {
 		spec.loadMany, spec.loadEach = nil, func(ctx context.Context, key string) (V, error) { return c.loader(byKey[key])(ctx) }
 	}

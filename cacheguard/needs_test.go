@@ -31,7 +31,6 @@ func TestWhatNeedsAnotherSettingIsRefusedWithoutIt(t *testing.T) {
 		need string
 	}{
 		"CacheConfig.Patience": {CacheConfig[int, int]{Patience: time.Second}, "StaleFor"},
-		"CacheConfig.Batch":    {CacheConfig[int, int]{Batch: 10}, "LoadMany"},
 	} {
 		test.cfg.Name, test.cfg.Load = "thing", load
 		_, err := NewCache(g, test.cfg)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/inprocess"
 	whyoff "github.com/cacheguard/go/internal/cache/off"
 )
 
@@ -33,8 +32,7 @@ func (g *Guard) Bypass(on bool) {
 // seconds and a round trip. A Guard that was not in use follows a round trip after its first call. One that cannot reach Redis does
 // not change, but a bypass that it knows of still ends in time.
 //
-// The error is a *RedisError if Redis may not have learned of it. A disabled Guard, which cannot reach others, always
-// returns an error.
+// The error is a *RedisError if Redis may not have learned of it.
 func (g *Guard) BypassFleet(ctx context.Context, d time.Duration) error {
 	switch {
 	case g == nil:
@@ -47,43 +45,28 @@ func (g *Guard) BypassFleet(ctx context.Context, d time.Duration) error {
 		return ErrClosed
 	}
 	defer g.life.Done()
-	if g.cfg.Disabled {
-		return fmt.Errorf("cacheguard: bypass: %w", inprocess.ErrDisabled)
-	}
 	if err := g.off.Fleet(ctx, d); err != nil {
 		return &RedisError{Op: "bypass", Key: g.off.FleetKey(), Err: err}
 	}
 	return nil
 }
 
-// SetServe replaces Config.Serve, for a rollout in steps, and as a switch to turn everything off. Calls that have begun
-// go on. It holds for this Guard: the other instances have theirs. Nil: the default.
-func (g *Guard) SetServe(serve func(key string) bool) {
-	if g == nil || g.cfg.Disabled {
-		return
-	}
-	if serve == nil && g.cfg.Shadow > 0 {
-		serve = func(string) bool { return false }
-	}
-	g.off.Serve(serve)
-}
-
-// WithoutCache returns a context for calls that want what the source has: a Get of this Guard with the context, and
-// Gets of its loader, load without the cache, as after Bypass. It ends with ctx.
-func (g *Guard) WithoutCache(ctx context.Context) context.Context {
-	if g == nil {
-		return ctx
-	}
-	return g.off.Excuse(ctx)
-}
-
 // openOff makes what says that the cache is off.
 func (g *Guard) openOff() {
+	gate := g.cfg.Gate
+	if ask := gate; ask != nil {
+		gate = func(ctx context.Context, key string) error {
+			err := ask(ctx, key)
+			if err != nil {
+				g.tell(ctx, EventGated, key, err)
+			}
+			return err
+		}
+	}
 	g.off.Open(whyoff.Config{
 		Redis: g.rdb, Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Timeout: g.cfg.RedisTimeout, Life: g.life,
-		Pending: &g.writes, Changed: g.journal.Bypass,
-	}, g.cfg.Disabled)
-	g.SetServe(g.cfg.Serve)
+		Pending: &g.writes, Gate: gate, Changed: g.journal.Bypass,
+	})
 }
 
 // mustBypass returns why the key must not be read; nil if it may be.

@@ -8,46 +8,42 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/inprocess"
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/serverclock"
 	"github.com/cacheguard/go/internal/cache/testenv"
 	"github.com/cacheguard/go/internal/cache/tier"
-	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/redis/wake"
-	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
+	"github.com/cacheguard/go/internal/watch"
 )
 
-// New returns a Guard. It does no I/O and starts no goroutine. An unreachable Redis is not an error here: Hooks.OnRedisError
+// New returns a Guard. It does no I/O and starts no goroutine. An unreachable Redis is not an error here: EventRedisError
 // and the Logger report it later. The error names every field of cfg that is out of range.
 //
 // New refuses a client that may read from anywhere but the primary, because it would return invalidated values: a client
 // with a client-side cache, and a cluster client that may read from replicas. A failover client must not be ReplicaOnly
 // either, but New cannot see that.
 func New(rdb Redis, cfg Config) (*Guard, error) {
-	if err := errors.Join(checkClient(rdb, &cfg), cfg.check()); err != nil {
+	err := errors.Join(goredis.CheckPrimary(rdb), checkLocal(rdb, &cfg), send.CheckReplicas(rdb, cfg.Replicas), cfg.check())
+	if err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
 	env := testenv.Of(rdb)
 	cfg = cfg.rehearsed(env).withDefaults()
-	closeOwn := func() error { return nil }
-	if cfg.Disabled {
-		none := goredis.Refusing(inprocess.ErrDisabled)
-		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
-	}
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
-	g.journal.Open(report.Config{
+	g.journal.Open(watch.Config{
 		Logger: cfg.Logger, Pending: g.writes.Pending, Untold: func() int { return g.notices.Refused() }, Tier: cfg.Local.on(), Background: g.life.Try,
 	})
-	g.connect(closeOwn)
+	g.observers.open(&g.journal, cfg.Observers)
+	g.loaders.observers, g.loaders.kinds = &g.observers, &g.kinds
+	g.countAll()
+	g.connect()
 	g.assemble()
 	if err := g.open(); err != nil {
 		_ = g.Close() // always nil
@@ -59,16 +55,8 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	return g, nil
 }
 
-// checkClient refuses a client that the Guard cannot use. A disabled one uses none.
-func checkClient(rdb Redis, cfg *Config) error {
-	if cfg.Disabled {
-		return nil
-	}
-	return errors.Join(goredis.CheckPrimary(rdb), checkLocal(rdb, cfg), send.CheckReplicas(rdb, cfg.Replicas))
-}
-
 // connect makes what carries requests to Redis, and messages back.
-func (g *Guard) connect(closeOwn func() error) {
+func (g *Guard) connect() {
 	g.plain = goredis.IsSingle(g.rdb)
 	g.breakers = breaker.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, g.onBreaker)
 	g.serverClocks = serverclock.New(serverclock.Servers{
@@ -84,29 +72,20 @@ func (g *Guard) connect(closeOwn func() error) {
 	g.leave = func() {
 		unhook()
 		g.local.Close()
-		if l := g.listener.Load(); l != nil {
-			l.Stop()
-		}
 		leaveInbox()
 		leaveKeeper()
-		_ = closeOwn() // it has no connections
 	}
 }
 
 // assemble makes the parts that refuse nothing: loads, epochs, and what switches the cache off.
 func (g *Guard) assemble() {
-	g.kinds.ordinary.guard, g.kinds.ordinary.failing = g, g.journal.Failing("")
+	g.kinds.ordinary.watched = g.journal.Kind("")
 	g.ordinary = ordinaryPolicy(&g.cfg, &g.kinds.ordinary)
-	g.pages = g.ordinary
-	g.pages.staleFor, g.pages.earlyRefresh = 0, 0
-	g.hottest = g.newHottest()
+	g.parts = g.ordinary
+	g.parts.staleFor, g.parts.earlyRefresh = 0, 0
 	g.openOff()
-	g.verifier.Delay, g.verifier.Clock, g.verifier.Life = g.cfg.Verify.Delay, g.cfg.clock, g.life
-	g.samples = g.cfg.Verify.OneIn != 0 || g.cfg.Shadow > 0
-	if g.cfg.Disabled {
-		g.process.Clock = &g.clock
-	}
 	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
+	g.loaders.limits = limit.New(limit.Config{MaxLoads: g.cfg.MaxLoads, Limiter: g.cfg.Limiter, Asked: g.askedLimiter, Journal: &g.journal})
 	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.breakers.Len())
 	if !goredis.IsRing(g.rdb) { // it has no local tiers
 		g.repeat()
@@ -116,16 +95,13 @@ func (g *Guard) assemble() {
 	}
 	g.epochs = epoch.New(epoch.Config{
 		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Breakers: g.breakers, Pending: &g.writes, Background: g.life.Try,
-		Removed: func() { g.tell(context.Background(), report.Forgotten, "", nil) },
+		Removed: func() { g.tellBeside(EventForgotten) },
 	})
 }
 
 // open makes the parts that may refuse their settings.
 func (g *Guard) open() (err error) {
 	if err = g.openWrites(); err != nil {
-		return err
-	}
-	if g.loaders.limits, err = g.limits(); err != nil {
 		return err
 	}
 	return g.openLocal()
@@ -149,12 +125,9 @@ func (g *Guard) Close() error {
 			_ = g.locks.Close(nil) // always nil; ends the contexts of updates
 		}
 		g.off.Close()
-		g.hottest.Close()
 		g.writes.Close()
-		g.loaders.limits.End()
 		g.life.Close(ErrClosed, nil)
 		g.writes.Forget()
-		g.loaders.limits.Close()
 		g.link.Close()
 		g.leave()
 		g.journal.Close()
@@ -181,29 +154,10 @@ func (g *Guard) tellClosing() (closed func()) {
 		if writes := g.writes.Oldest(); writes != "" {
 			attrs = append(attrs, "stands", writes)
 		}
-		g.tell(closing, report.Closing, key, nil, attrs...)
+		g.tell(closing, EventClosing, key, nil, attrs...)
 	})
 	return func() {
 		end()
 		telling.Wait()
 	}
-}
-
-// limits says how many loads may run.
-func (g *Guard) limits() (*limit.Loads, error) {
-	cfg := &g.cfg
-	l := limit.Config{
-		MaxLoads: cfg.MaxLoads, Breaker: g.breakers.Of(g.keys.ValueKey(limit.FleetName)), Background: g.life.Try,
-		Failed:  func(err error) { _ = g.redisError("permit", limit.FleetName, err) }, // loads go on without
-		Journal: &g.journal,
-	}
-	if cfg.FleetLoads > 0 && !cfg.Disabled {
-		var err error
-		if l.Permits, err = permits.New("semaphore", g.rdb, config.Lock{
-			Prefix: cfg.Prefix, Instance: cfg.Instance, TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout,
-		}, cfg.FleetLoads, nil); err != nil {
-			return nil, fmt.Errorf("Config.FleetLoads: %w", err)
-		}
-	}
-	return limit.New(l), nil
 }

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -46,14 +48,28 @@ func TestALoadThatOutlivesItsTimeoutSaysSo(t *testing.T) {
 	}
 }
 
+// newBypassing returns a Guard that only loads, and sends nothing: the time of a synctest stands still while somebody waits for a network.
+func newBypassing(t *testing.T, cfg Config) *Guard {
+	t.Helper()
+	g, err := New(shared.Client(t, func(o *redis.Options) { o.Limiter = refusing{} }), cfg)
+	expect.ErrorIs(t, err)
+	g.Bypass(true)
+	return g
+}
+
+// refusing is the Limiter of a client that sends nothing.
+type refusing struct{}
+
+func (refusing) Allow() error       { return errors.New("refused") }
+func (refusing) ReportResult(error) {}
+
 func TestLoadsThatOutliveTheirTimeoutHaveFailedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, log := logged()
-		cfg.Disabled, cfg.LoadTimeout, cfg.MaxLoads = true, 5*time.Second, 50
-		g, err := New(nil, cfg)
-		expect.ErrorIs(t, err)
+		cfg.LoadTimeout, cfg.MaxLoads = 5*time.Second, 50
+		g := newBypassing(t, cfg)
 		defer func() { expect.ErrorIs(t, g.Close()) }()
-		g.observed()
+		shown := look(g)
 		hang, failure, k := make(chan struct{}), errors.New("relation products is locked"), 0
 		load := func(context.Context, int) (string, error) { return "", failure }
 		c := products(t, g, func(ctx context.Context, k int) (string, error) { return load(ctx, k) })
@@ -74,26 +90,23 @@ func TestLoadsThatOutliveTheirTimeoutHaveFailedOnce(t *testing.T) {
 			expect.ErrorIs(t, get(), context.DeadlineExceeded)
 		}
 		time.Sleep(time.Minute) // nobody asks
-		now := seen(t, g, "product")
-		expect.Equal(t, "it lasts", now.Failing.For > 2*time.Minute && now.Failing.Failed > 0, true)
-		expect.Equal(t, "all fail", now.Failing.Failed, now.Failing.Loads)
-		expectIn(t, now.Failing.Last, "LoadTimeout")
-		expect.Equal(t, "ever", now.Failed, 14+12)
+		now := failing(t, g, "product")
+		expect.Equal(t, "it lasts", now.For > 2*time.Minute && now.Failed > 0, true)
+		expect.Equal(t, "all fail", now.Failed, now.Loads)
+		expectIn(t, now.Last, "LoadTimeout")
+		expect.Equal(t, "ever", shown.times("loaded of product, failed"), 14+12)
 		expect.Equal(t, "all-clears", len(lines(log(), "few loads fail")), 0)
 		close(hang)
 		synctest.Wait()
-		now = seen(t, g, "product")
-		expect.Equal(t, "once each", now.Failed, 14+12)
-		expect.Equal(t, "it is over", now.Failing.For, 0)
+		expect.Equal(t, "once each", shown.times("loaded of product, failed"), 14+12)
+		expect.Equal(t, "it is over", failing(t, g, "product").For, 0)
 	})
 }
 
 func TestCloseSaysOnceWhatItWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, log := logged()
-		cfg.Disabled = true
-		g, err := New(nil, cfg)
-		expect.ErrorIs(t, err)
+		g := newBypassing(t, cfg)
 		hang := make(chan struct{})
 		load := func(context.Context) (string, error) {
 			<-hang

@@ -190,9 +190,9 @@ func TestPatienceIsRefusedWithItsName(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
 	_, err := NewCache(f.guards[0], CacheConfig[int, string]{
-		Name: "thing", Load: func(context.Context, int) (string, error) { return "", nil }, Patience: 5, Batch: 10,
+		Name: "thing", Load: func(context.Context, int) (string, error) { return "", nil }, Patience: 5,
 	})
-	for _, field := range []string{"CacheConfig.Patience", "CacheConfig.Batch: it needs LoadMany"} {
+	for _, field := range []string{"CacheConfig.Patience"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("no %q in: %v", field, err)
 		}

@@ -9,18 +9,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/failure"
-	"github.com/cacheguard/go/internal/cache/fidelity"
 	"github.com/cacheguard/go/internal/cache/guess"
-	"github.com/cacheguard/go/internal/cache/lately"
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/run/config"
-	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/run/slots"
+	"github.com/cacheguard/go/internal/watch"
 )
 
 // policy says how entries are kept: a Cache has one by its CacheConfig, the Guard another by its Config.
@@ -37,7 +33,7 @@ type policy struct {
 func ordinaryPolicy(cfg *Config, k *kind) policy {
 	return policy{
 		ttl: cfg.TTL, staleFor: cfg.StaleFor, negativeTTL: cfg.NegativeTTL,
-		jitter: cfg.Jitter, earlyRefresh: cfg.EarlyRefresh, codec: cfg.Codec, kind: k,
+		jitter: cfg.Jitter, earlyRefresh: cfg.EarlyRefresh, codec: cfg.Codec, kind: k, names: ownNames,
 	}
 }
 
@@ -46,28 +42,20 @@ func (p *policy) isNamed() bool { return p.kind.name != "" }
 
 // kind is what the Caches of one name on a Guard have in common. The one without a name is of the entries of no Cache.
 type kind struct {
-	guard     *Guard
 	name      string
 	of        reflect.Type // Cache[K, V]
 	version   int
 	slot      string // see protocol.VersionSlot: there are four, so an entry in one may be of another version
 	maxLoads  int
 	loadSlots *slots.Slots // of maxLoads; nil: no limit but the Guard's
-	tally     observe.Tally
 	aliens    guess.Aliens
-	unread    report.Throttle // what is logged
-	failing   *report.Failing
-	fidelity  fidelity.Sampler
-	cost      guess.Cost                          // of loads
-	lately    atomic.Pointer[lately.Keys[recent]] // that are to be replaced; nil: none
-	removed   sync.Map                            // why keys were removed and not replaced by design, as was logged
-	sources   sync.Map                            // the *kinds that its values are known to be made of
+	watched   *watch.Kind
+	cost      guess.Cost // of loads
 }
 
 // kinds are the kinds of a Guard, by name.
 type kinds struct {
 	ordinary kind // without a name
-	made     made
 
 	mu    sync.Mutex
 	named map[string]*kind
@@ -121,11 +109,11 @@ func (ks *kinds) all() []*kind {
 }
 
 // logAttrs returns the attributes of an entry in a log record, beside its key; cache is the Prefix already.
-func (p *policy) logAttrs(args ...any) []any {
+func (p *policy) logAttrs() []any {
 	if !p.isNamed() {
-		return args
+		return nil
 	}
-	return append([]any{slog.String("kind", p.kind.name)}, args...)
+	return []any{slog.String("kind", p.kind.name)}
 }
 
 // maxVersion bounds CacheConfig.Version: it is a count, and a larger number is probably a date or a hash.

@@ -41,6 +41,63 @@ func TestWhoseSubscriptionIsDeadLearnsOfTheValueWhenTheLeaseEnds(t *testing.T) {
 	redistest.Await(t, "push is back", func() bool { return f.guards[0].inbox.Address() != "" })
 }
 
+// A flight asks again now and then. What is not stored must reach it, too, if the message comes while its question is on the way.
+func TestWhatIsNotStoredReachesWhoAsksAgainAtThatMoment(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: brisk, HedgeAfter: -1, LeaseTTL: time.Minute})
+	f.listening()
+	mustGet(t, f.guards[0], "quick", returns("v")) // now it knows that loads are quick, and asks again soon
+	db := newSource("v")
+	unstored := func(ctx context.Context) (string, error) {
+		SetTTL(ctx, 0)
+		return db.load(ctx)
+	}
+	first := async(f.guards[1], "k", unstored)
+	<-db.begun
+	second := async(f.guards[0], "k", unstored)
+	f.awaitRegistered("k", 1)
+	again := proxy.On(steps["acquire"], redistest.Hold).Times(1)
+	<-again.Hit()
+	close(db.release)
+	want(t, first, "v")
+	redistest.AwaitNoLease(t, shared.Client(t), f.guards[0].cfg.Prefix)
+	again.Release()
+	want(t, second, "v")
+	expect.Equal(t, "loads", db.loads.Load(), 1)
+}
+
+// The flight asks again for those who came since it asked. If the key has been invalidated by then, nobody who came after that gets the old value.
+func TestWhatIsNotStoredIsForNobodyWhoJoinsAfterAnInvalidation(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute})
+	f.listening()
+	db := newSource("old")
+	unstored := func(ctx context.Context) (string, error) {
+		SetTTL(ctx, 0)
+		return db.load(ctx)
+	}
+	first := async(f.guards[1], "k", unstored)
+	<-db.begun
+	waiting := []<-chan reply[string]{async(f.guards[0], "k", unstored)}
+	f.awaitRegistered("k", 1)
+	waiting = append(waiting, async(f.guards[0], "k", unstored))
+	awaitCallers[string](f, 0, "k", 2)
+	again := proxy.On(steps["acquire"], redistest.Hold).Times(1)
+	db.release <- struct{}{}
+	want(t, first, "old")
+	<-again.Hit()
+	db.value.Store("new")
+	mustInvalidate(t, f.guards[1], "k")
+	waiting = append(waiting, async(f.guards[0], "k", unstored))
+	awaitCallers[string](f, 0, "k", 3)
+	again.Release()
+	close(db.release)
+	for _, r := range waiting {
+		want(t, r, "new")
+	}
+	expect.Equal(t, "loads", db.loads.Load(), 2)
+}
+
 func TestABrokenSubscriptionMakesWaitersAskAgain(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
@@ -44,7 +43,7 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 				p.written.tags = append(p.written.tags, p.load.tags(&v)...)
 			}
 			c.guard.journal.Tags.Written(p.written.tags...)
-			p.encode(ctx, p.written)
+			p.encode(p.written)
 		}
 		return err
 	})
@@ -69,9 +68,9 @@ func (p *putting) Report(ctx context.Context, status string, err error) {
 	switch {
 	case err != nil, status == protocol.Stored:
 	case status == protocol.Refused:
-		p.guard.tell(ctx, report.Rejected, p.load.key, nil)
+		p.guard.tell(ctx, EventRejected, p.load.key, nil)
 	default:
-		p.guard.tell(ctx, report.Unstorable, p.load.key, errors.New(status), p.load.policy.logAttrs()...)
+		p.guard.tell(ctx, EventUnstorable, p.load.key, errors.New(status), p.load.policy.logAttrs()...)
 	}
 }
 
@@ -83,7 +82,7 @@ func (p *putting) Filling(ctx context.Context, generation string) (f protocol.Fi
 	}
 	stamp, refused := r.stamp(ctx, p.written)
 	if errors.Is(refused, epoch.ErrUnproven) {
-		r.guard.tell(ctx, report.Rejected, r.load.key, nil)
+		r.guard.tell(ctx, EventRejected, r.load.key, nil)
 		return f
 	}
 	return r.prepare(ctx, *p.written, generation, stamp, refused)

@@ -1,6 +1,7 @@
 package cacheguard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/redis/script"
@@ -102,6 +102,14 @@ func (r *wanted[V]) confirm(ctx context.Context, g *Guard, spec *loadSpec[V]) (r
 	return nil, nil
 }
 
+// replaced is what a refresh replaces: the entry, or its beginning, and how long its load took.
+func (r *wanted[V]) replaced() (raw []byte, took time.Duration) {
+	if r.drawn != nil {
+		return r.drawn.Head, r.drawn.Took
+	}
+	return r.read.Raw, r.result.entry.Took
+}
+
 // aged reports whether the value seems too old.
 func (r *readResult[V]) aged() bool { return r.state == stale || r.state == expired }
 
@@ -127,7 +135,7 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte, r *readResult[
 	r.kind = p.kind
 	var err error
 	if r.entry, err = g.cfg.packing().Decode(key, raw); err != nil {
-		g.tell(context.Background(), report.Damaged, key, err)
+		g.tell(context.Background(), EventDamaged, key, err)
 		return &readResult[V]{state: unusable, kind: p.kind}
 	}
 	if err := p.check(&r.entry); err != nil {
@@ -164,16 +172,14 @@ func (j *load) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
 // undecodable reports an entry that is intact but cannot be decoded, and returns its state for the reader: alienEntry if it is
 // to stay, else unusable.
 func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) state {
-	ctx, k, by, what, is := context.Background(), p.kind, (*report.Throttle)(nil), report.Damaged, unusable
+	what, is := EventDamaged, unusable
 	switch {
 	case !p.isNamed() && errors.Is(err, errOfAKind):
-		what, is = report.Alien, alienEntry
-	case p.isNamed() && !k.aliens.MayReplace(g.serverClocks.Age(key, e.Written)):
-		by, what, is = &k.unread, report.Unread, alienEntry
-	case p.isNamed():
-		by = &k.unread // each Cache has a line
+		what, is = EventAlien, alienEntry
+	case p.isNamed() && !p.kind.aliens.MayReplace(g.serverClocks.Age(key, e.Written)):
+		what, is = EventUnread, alienEntry
 	}
-	g.tellBy(ctx, by, what, key, err, p.logAttrs()...)
+	g.tell(context.Background(), what, key, err, p.logAttrs()...)
 	return is
 }
 
@@ -222,12 +228,15 @@ func keep[V any](g *Guard, key string, p *policy, mark tier.Mark, read *send.Rea
 	}
 	left := r.entry.Fresh - max(g.serverClocks.Age(key, r.entry.Written), 0) // below 0 if the clocks disagree
 	size := max(len(read.Raw), len(r.entry.Payload))                         // a compressed entry is kept decompressed
-	if r.value == nil {
-		g.local.Keep(key, mark, &tier.Item{Named: p.isNamed()}, nil, size, left, left, under...)
-		return
+	item, value, usable := new(tier.Item), any(nil), left
+	if r.value != nil {
+		k := &kept[V]{value: *r.value}
+		item, value, usable = &k.Item, &k.value, left+p.staleFor
 	}
-	k := &kept[V]{Item: tier.Item{Named: p.isNamed()}, value: *r.value}
-	g.local.Keep(key, mark, &k.Item, &k.value, size, left, left+p.staleFor, under...)
+	if item.Named = p.isNamed(); p.earlyRefresh > 0 {
+		item.Early = &tier.Early{Took: r.entry.Took, Head: bytes.Clone(read.Raw[:protocol.HeaderLen])}
+	}
+	g.local.Keep(key, mark, item, value, size, left, usable, under...)
 }
 
 // kept is an item of the tier, and beside it its value.

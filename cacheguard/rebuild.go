@@ -11,7 +11,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/wake"
 )
@@ -32,13 +31,14 @@ type rebuild struct {
 	under       *epoch.Reading // from before the load; they are made with the request for the lease
 	shownBefore uint64         // the tick before it was asked whether the value that the loader is shown is valid; 0: it was not
 	waited      bool           // for its slot: by now, another instance may have stored the value
-	joined      int            // callers of the flight, when the load began
+	joined      int            // callers of the flight, when it last asked, or its load began
 	afterBypass bool           // it has given up on Redis once: if that fails again, it loads without
 	askedAgain  int            // how often it has had to ask again
+	after       string         // the generation of the lease whose end it waits for; empty: none
+	seenBefore  uint64         // the tick before it was last seen; once its message has come, later than any
 	origin      string         // of the load that it waits for
 	endWait     func(End)      // ends the task of waiting for another instance; nil: there is none
 	patience    time.Time      // when WaitTimeout is over; zero: it has none
-	why         error          // nothing is to be put in the place of an old value
 	waiters     *flight.Waiters
 }
 
@@ -89,15 +89,18 @@ const longWrite = 5 * time.Second
 func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
 	g := r.guard
 	slow := r.breaker.IsSlow()
+	left := g.loaders.left(r.load.policy.kind, r.load.key) != nil
 	switch {
+	case left: // no slot and no lease is to wait for that loader
 	case slow:
 		r.returnSlot()
 	case r.slot.IsNone():
 		r.slot = g.loaders.limits.Try(ctx, g.loaders.need(r.load))
 	}
 	request := r.request()
-	request.Take, request.Inbox = request.Take || slow, g.inbox.Address()
+	request.Take, request.Inbox = request.Take || slow && !left, g.inbox.Address()
 	runtime.Gosched() // callers that are about to join may do so before the tick, and be covered
+	r.joined = r.waiters.Entered()
 	before := g.clock.Tick()
 	if r.load.anew != nil {
 		r.shownBefore = before
@@ -115,6 +118,10 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		return r.lead(ctx, got), true // the slot is the loader's now
 	}
 	r.returnSlot()
+	after := r.after
+	if r.after = ""; got.Status == protocol.Held { // a message may be on its way while it asks again
+		r.after, r.seenBefore = got.Generation, before
+	}
 	switch {
 	case err != nil && ctx.Err() != nil: // every caller has left
 		return abandoned(ctx), true
@@ -127,6 +134,8 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 			how = Shared
 		}
 		return r.use(ctx, got.Value, how, before)
+	case got.Status == protocol.Left:
+		return r.wakeUp(ctx, wake.Message{Body: got.Message}, after, min(before, r.seenBefore))
 	case got.Status == protocol.Failed:
 		r.origin = got.Origin()
 		return r.failedElsewhere(r.failure(got), got.Message), true
@@ -136,7 +145,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		return a, !ok
 	}
 	if got.Writes > longWrite {
-		g.tell(ctx, report.Waits, r.load.key, nil, "by", got.Writer, "for", got.Writes)
+		g.tell(ctx, EventWaits, r.load.key, nil, "by", got.Writer, "for", got.Writes)
 	}
 	r.load.skip()
 	r.asked(ctx) // for the value that the holder sends
@@ -173,7 +182,7 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	e, value, err := r.load.decode(&r.guard.cfg, raw)
 	switch {
 	case err != nil && e.Kind == 0:
-		r.guard.tell(ctx, report.Damaged, r.load.key, err)
+		r.guard.tell(ctx, EventDamaged, r.load.key, err)
 	case err != nil && r.guard.undecodable(r.load.key, r.load.policy, e, err) == alienEntry:
 		return r.guard.loadDirectly(ctx, r.load, Loaded), true
 	}
@@ -200,7 +209,7 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	return answer{value: value, outcome: how, before: before, origin: r.origin}, true
 }
 
-// unreachable answers when Redis could not be asked for the lease. The reply may be all that was lost.
+// unreachable answers when Redis could not be asked for the lease: from the flight of those who load without. The reply may be all that was lost.
 func (r *rebuild) unreachable(ctx context.Context, err error) answer {
 	r.finishWait(nil)
 	r.recall(err)
@@ -211,7 +220,12 @@ func (r *rebuild) unreachable(ctx context.Context, err error) answer {
 	if r.afterBypass {
 		return r.guard.loadDirectly(ctx, r.load, Bypassed)
 	}
-	return r.guard.loadBypassed(ctx, r.load, r.publish)
+	if t, err := r.guard.enterDirect(ctx, r.load, reason); err == nil {
+		if a, err := waitFor(ctx, t, 0, nil); err == nil {
+			return a
+		}
+	}
+	return abandoned(ctx)
 }
 
 // takeSlot waits for a slot. Not ok: there is none, and the answer says why.
@@ -231,7 +245,7 @@ func (r *rebuild) returnSlot() {
 // failedElsewhere is the answer when the load of another instance failed, and said this.
 func (r *rebuild) failedElsewhere(err error, message string) answer {
 	text, _ := r.load.policy.names.Decode(message)
-	r.load.policy.kind.failing.Heard(err, text)
+	r.load.policy.kind.watched.Heard(err, text, protocol.LongestFailureMemory)
 	return answer{err: err, outcome: Shared, origin: r.origin}
 }
 

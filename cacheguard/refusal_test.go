@@ -31,7 +31,7 @@ func TestEachOperationThatWasRefusedHasALineWhenThatIsOver(t *testing.T) {
 	t.Parallel()
 	ctx, proxy := context.Background(), redistest.StartProxy(t, shared.Addr())
 	cfg, log := logged()
-	cfg.FleetLoads, cfg.Local = 10, LocalConfig{MaxEntries: 100, MaxLag: time.Second}
+	cfg.Limiter, cfg.Local = permitsOf(10), LocalConfig{MaxEntries: 100, MaxLag: time.Second}
 	f := newFleetOn(t, shared.Client(t), cfg, proxy.Client(t))
 	f.events.quiet = true
 	g, round := f.guards[0], 0

@@ -106,7 +106,6 @@ func calls(t *testing.T, g *Guard, c *Cache[string, string]) map[string]func(ctx
 			return err
 		},
 		"Inspect":     func(ctx context.Context, name string) error { _, err := g.Inspect(ctx, name); return err },
-		"Hottest":     func(ctx context.Context, name string) error { _, err := g.Hottest(ctx, -len(name)); return err },
 		"BypassFleet": func(ctx context.Context, name string) error { return g.BypassFleet(ctx, -time.Duration(len(name))) },
 		"SetTags": func(ctx context.Context, name string) error {
 			_, err := Get(ctx, g, "tagged"+fmt.Sprint(len(name)), func(ctx context.Context) (string, error) {
@@ -124,15 +123,17 @@ func TestWhatIsRefusedBeforeRedisIsAskedIsNoFailureOfRedis(t *testing.T) {
 	closed := newLocks(t, shared, mutex.Config{Prefix: "closed"})
 	_ = closed.Close() // always nil
 	for lock, cfg := range map[string]Config{
-		"its own": {}, "its own, of the fleet": {FleetLoads: 2}, "anyway": {UpdateAnyway: true}, "fail closed": {FailClosed: true},
+		"its own": {}, "its own, of the fleet": {Limiter: permitsOf(2)}, "anyway": {UpdateAnyway: true}, "fail closed": {FailClosed: true},
 		"a WriteLock": {WriteLock: newLocks(t, shared, mutex.Config{})}, "a closed WriteLock": {WriteLock: closed, UpdateAnyway: true},
 	} {
 		t.Run(lock, func(t *testing.T) {
 			t.Parallel()
 			seen := &texts{}
 			cfg.Logger = slog.New(seen)
-			cfg.Hooks.OnRedisError = func(err *RedisError) { t.Errorf("a failure of Redis was told: %.300v", err) }
-			cfg.Hooks.OnBreaker = func(open bool) { t.Errorf("the circuit breaker is open: %v", open) }
+			cfg.Observers = []Observer{
+				On(EventRedisError, func(_ context.Context, e Event) { t.Errorf("a failure of Redis was told: %.300v", e.Err) }),
+				On(EventBreaker, func(_ context.Context, e Event) { t.Errorf("the circuit breaker is open: %v", e.On) }),
+			}
 			f := newFleet(t, standalone(t), 1, cfg)
 			g := f.guards[0]
 			c, err := NewCache(g, CacheConfig[string, string]{Name: "things", Load: func(context.Context, string) (string, error) { return "v", nil }})
@@ -172,7 +173,7 @@ func TestWhatIsRefusedBeforeRedisIsAskedIsNoFailureOfRedis(t *testing.T) {
 // The error names what is wrong with a key that no lock can have, and neither is write called, nor a part of the keys locked.
 func TestAnUpdateOfAKeyThatIsTooLongIsRefused(t *testing.T) {
 	t.Parallel()
-	for what, cfg := range map[string]Config{"": {}, "anyway": {UpdateAnyway: true}, "disabled": {Disabled: true}} {
+	for what, cfg := range map[string]Config{"": {}, "anyway": {UpdateAnyway: true}} {
 		g := newFleet(t, standalone(t), 1, cfg).guards[0]
 		err := g.UpdateMany(t.Context(), []string{"a", strings.Repeat("k", 65_537)}, func(context.Context) error { t.Error("write was called"); return nil })
 		if Written(err) || !strings.HasPrefix(fmt.Sprint(err), `cacheguard: key "kkkk`) || !strings.HasSuffix(err.Error(), "has 65537 bytes, more than 65536") {
@@ -187,7 +188,7 @@ func TestWhatIsCutShortIsNoFailureOfRedis(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: bearing})
 	mustGet(t, f.guards[1], "k", returns("v"))
-	g := newGuard(t, proxy.Client(t), Config{Prefix: f.guards[0].cfg.Prefix, Hooks: Hooks{OnRedisError: func(err *RedisError) { t.Error(err) }}})
+	g := newGuard(t, proxy.Client(t), Config{Prefix: f.guards[0].cfg.Prefix, Observers: []Observer{On(EventRedisError, func(_ context.Context, e Event) { t.Error(e.Err) })}})
 	held := proxy.On(scriptOf("inspect"), redistest.Hold).Times(1)
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -225,12 +226,12 @@ func TestErrorsAndLogRecordsHaveAPartOfALongKey(t *testing.T) {
 			t.Parallel()
 			seen := &texts{}
 			f, proxy := broken(t, shared, Config{})
-			g := newGuard(t, proxy.Client(t), Config{Prefix: f.guards[0].cfg.Prefix, FailClosed: closed, Logger: slog.New(seen)})
+			g := newGuard(t, proxy.Client(t), Config{Prefix: f.guards[0].cfg.Prefix, FailClosed: closed, Gate: gateByContext, Logger: slog.New(seen)})
 			c, err := NewCache(g, CacheConfig[string, string]{Name: "things", Load: func(context.Context, string) (string, error) { panic("no") }})
 			expect.ErrorIs(t, err)
 			proxy.On(reading, redistest.ReplyError(answer))
 			for name, call := range calls(t, g, c) {
-				for _, ctx := range []context.Context{t.Context(), g.WithoutCache(t.Context())} {
+				for _, ctx := range []context.Context{t.Context(), withoutCache(t.Context())} {
 					if err := call(ctx, strings.Repeat("k", 60_000)); err != nil && len(err.Error()) > longestText {
 						t.Errorf("the error of %s has %d bytes: %.300v", name, len(err.Error()), err)
 					}

@@ -89,9 +89,9 @@ func TestANoticeThatIsLostOnOneServerIsMissedWithinSeconds(t *testing.T) {
 	cfg.Prefix = f.guards[0].cfg.Prefix
 	mute := newGuard(t, server.Client(t, redistest.User("app", "secret")), cfg)
 	mustInvalidate(t, mute, "k") // its notice is refused, to the process as well; Redis has forgotten the key
-	redistest.Await(t, "the notice is refused", func() bool { return mute.Stats().RefusedMessages == 1 })
+	redistest.Await(t, "the notice is refused", func() bool { return mute.Stats().Of("refused_messages") == 1 })
 	redistest.Await(t, "the log says so", func() bool { return len(lines(text(), "messages refused")) == 1 })
-	expect.Equal(t, "since when", mute.Stats().RefusedMessagesFor > 0, true)
+	expect.Equal(t, "since when", mute.Stats().Of("refused_messages_age_seconds") > 0, true)
 	expect.Equal(t, "invalidations", fmt.Sprint(mute.Stats().Pending, mute.Stats().PendingFor), "0 0s")
 	expect.Equal(t, "invalidations that are pending", len(lines(text(), "invalidations pending")), 0)
 	expect.Equal(t, "read anew", mustGet(t, mute, "k", returns("new")), "new")
@@ -102,5 +102,7 @@ func TestANoticeThatIsLostOnOneServerIsMissedWithinSeconds(t *testing.T) {
 		v, _, err := get(ctx, f.guards[0], "k", returns("new"))
 		return err == nil && v == "new"
 	})
-	redistest.Await(t, "nothing is refused", func() bool { return mute.Stats().RefusedMessages == 0 && mute.Stats().RefusedMessagesFor == 0 })
+	redistest.Await(t, "nothing is refused", func() bool {
+		return mute.Stats().Of("refused_messages") == 0 && mute.Stats().Of("refused_messages_age_seconds") == 0
+	})
 }

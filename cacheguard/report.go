@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,31 +11,36 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/goredis"
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
-
-// The Guard reports to its journal first, for the Logger and package admin, and then to Config.Hooks.
 
 // redisError makes the error of an operation, and reports it. If it was not tried, what led to that was reported.
 func (g *Guard) redisError(op, key string, err error) *RedisError {
 	e := &RedisError{Op: op, Key: key, Err: err}
-	if g.journal.RedisFailed(op, key, err) && g.cfg.Hooks.OnRedisError != nil {
-		g.cfg.Hooks.OnRedisError(e)
+	if errors.Is(err, breaker.ErrOpen) {
+		g.journal.RedisUntried()
+		return e
 	}
+	g.journal.RedisFailed(op, key, err, breaker.Unavailable(err))
+	g.tell(context.Background(), EventRedisError, key, e)
 	return e
+}
+
+// askedLimiter reports what the Limiter said. Loads go on if that is an error.
+func (g *Guard) askedLimiter(err error) {
+	if err != nil {
+		_ = g.redisError("permit", "Config.Limiter", err)
+	} else {
+		g.journal.RedisDid("permit")
+	}
 }
 
 // onBreaker reports that a circuit breaker has opened or closed.
 func (g *Guard) onBreaker(open bool) {
-	g.journal.Breaker(open)
-	if g.cfg.Hooks.OnBreaker != nil {
-		g.cfg.Hooks.OnBreaker(open)
-	}
-	if open {
-		g.loaders.limits.BreakerOpened()
-	}
+	g.observers.tell(context.Background(), Event{What: EventBreaker, On: open})
 }
 
 // onSlow reports that a part of the keyspace has become slow, or is so no more.
@@ -53,47 +57,58 @@ func (g *Guard) onSlow(slow bool) {
 	if g.loadsBeside() {
 		calls = "load first"
 	}
-	g.journal.Slow(g.slowParts.Add(parts), report.Slowness{
-		Redis: median, Loads: g.loaders.cost.Average(), Calls: calls,
-	})
+	g.journal.Slow(g.counts.slowParts.Add(parts), median, g.loaders.cost.Average(), calls)
 }
 
-// tell tells everybody what has happened to a key: the Logger and Stats, package admin, and Hooks.
-func (g *Guard) tell(ctx context.Context, what report.What, key string, err error, attrs ...any) {
-	g.tellBy(ctx, nil, what, key, err, attrs...)
+// tell tells all Observers what has happened to a key.
+func (g *Guard) tell(ctx context.Context, what What, key string, err error, attrs ...any) {
+	g.loaders.tell(ctx, what, key, err, attrs...)
 }
 
-// tellBy is tell with a Throttle of the caller's own for the log; nil: that of the event.
-func (g *Guard) tellBy(ctx context.Context, by *report.Throttle, what report.What, key string, err error, attrs ...any) {
-	g.journal.TellBy(ctx, by, what, key, err, attrs...)
-	if o := g.journal.Observer.Load(); o != nil {
-		o.Happened(&g.kinds.of(key).tally, what)
-	}
-	g.cfg.Hooks.tell(what, key, err)
+// tellBeside is tell for what must hold up neither the subscription nor a Get.
+func (g *Guard) tellBeside(what What, attrs ...any) {
+	g.life.Try(func() { g.tell(context.Background(), what, "", nil, attrs...) }) // stop: the Observers'
 }
 
 // onStepped reports that a server's clock has stepped by that much.
 func (g *Guard) onStepped(key string, by time.Duration) {
-	once := &g.stepped[0]
-	if by < 0 { // a step back soon after one is news
-		once = &g.stepped[1]
+	g.observers.tell(context.Background(), Event{What: EventStepped, Key: key, Took: by, Attrs: []any{"by", by}})
+}
+
+// onHeard tells the Observers, by another goroutine, that something was invalidated. It may not hold up the subscription.
+func (g *Guard) onHeard(n tier.Notice) {
+	if !g.observers.haveOthers() {
+		return
 	}
-	g.tellBy(context.Background(), once, report.Stepped, key, nil, "by", by)
+	e := Event{What: EventInvalidated}
+	switch kind, isKind := epoch.Kind(n.Key); {
+	case !n.Many:
+		e.Key, e.Kind = n.Key, g.kinds.of(n.Key).name
+	case isKind:
+		e.Kind = kind
+	case n.Key != epoch.All:
+		e.Attrs = []any{"tag", epoch.Shown(n.Key)}
+	}
+	if g.observers.heard.add(e) {
+		g.life.Try(g.observers.tellHeard) // stop: the Observers'
+	}
 }
 
 // onDropped reports that the local tier was emptied of that many entries, as messages may have been missed.
 func (g *Guard) onDropped(entries int) {
 	g.journal.Missed()
 	if entries > 0 {
-		g.tell(context.Background(), report.Dropped, "", nil, "entries", entries)
+		g.tellBeside(EventDropped, "entries", entries)
 	}
 }
 
 // onStale reports a value that is served past its TTL.
 func (g *Guard) onStale(key string, e protocol.Entry) {
-	if g.cfg.Hooks.OnStale != nil {
-		g.cfg.Hooks.OnStale(key, g.serverClocks.Age(key, e.Written)-e.Fresh)
-	}
+	g.tellStale(key, g.serverClocks.Age(key, e.Written)-e.Fresh)
+}
+
+func (g *Guard) tellStale(key string, past time.Duration) {
+	g.observers.tell(context.Background(), Event{What: EventStale, Key: key, Kind: g.kinds.of(key).name, Took: past})
 }
 
 // judge counts a load, once, and notes whether it failed, unless nobody waits for it any more: then its error says nothing about the source.
@@ -101,15 +116,13 @@ func (l *loaders) judge(ctx context.Context, j *load, load *loading, took time.D
 	if load.judged.Swap(true) {
 		return
 	}
-	if o := l.journal.Observer.Load(); o != nil {
-		o.Loaded(&j.policy.kind.tally, took, failed(err))
-	}
+	l.journal.View().Loaded(j.policy.kind.name, took, failed(err))
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 	case failed(err):
-		j.policy.kind.failing.Loaded(err, l.cfg.textOf(err))
+		j.policy.kind.watched.Loaded(err, l.cfg.textOf(err))
 	case !errors.Is(err, context.Canceled):
-		j.policy.kind.failing.Loaded(nil, "")
+		j.policy.kind.watched.Loaded(nil, "")
 	}
 }
 
@@ -120,11 +133,14 @@ func (l *loaders) onLoad(j *load, took time.Duration, err error) {
 		j.policy.kind.cost.Took(took)
 	}
 	if limit := l.cfg.SlowLoad; limit > 0 && took >= limit {
-		l.journal.Tell(context.Background(), report.Slow, j.key, err, "took", took)
+		l.tell(context.Background(), EventSlowLoad, j.key, err, "took", took)
 	}
-	if l.cfg.Hooks.OnLoad != nil {
-		l.cfg.Hooks.OnLoad(j.key, took, err)
-	}
+	l.observers.tell(context.Background(), Event{What: EventLoad, Key: j.key, Kind: j.policy.kind.name, Took: took, Err: err})
+}
+
+// tell is the Guard's, of a load.
+func (l *loaders) tell(ctx context.Context, what What, key string, err error, attrs ...any) {
+	l.observers.tell(ctx, Event{What: what, Key: key, Kind: l.kinds.of(key).name, Err: err, Attrs: attrs})
 }
 
 // learn notes what a load had: its tags, and its key, unless that is of a Cache, which is known.
@@ -147,28 +163,17 @@ func (g *Guard) named(ctx context.Context, keys, tags []string) {
 	})
 }
 
-// words are what answers are counted as.
-var words = []string{
-	string(Hit), string(Local), string(Stale), string(Negative), string(Loaded), string(Shared), string(Bypassed), "error", "missed", "left",
-}
-
-// wordOf is the place of an answer in words.
-func wordOf(how Outcome, err error) int {
-	if err != nil {
-		switch {
-		case errors.Is(err, ErrNotFound) && how != "":
-		case errors.Is(err, ErrNotCached):
-			return 8
-		case errors.Is(err, context.Canceled):
-			return 9
-		default:
-			return 7
-		}
+// outcomeOf is what an answer is counted as: its Outcome, or what there is without one.
+func outcomeOf(how Outcome, err error) Outcome {
+	switch {
+	case err == nil && how != "", errors.Is(err, ErrNotFound) && how != "":
+		return how
+	case errors.Is(err, ErrNotCached):
+		return "missed"
+	case errors.Is(err, context.Canceled):
+		return "left"
 	}
-	if i := slices.Index(words, string(how)); i >= 0 {
-		return i
-	}
-	return 7
+	return "error"
 }
 
 // troubles adds the oldest intent or update that stands to the troubles of the journal.
@@ -183,14 +188,11 @@ func (g *Guard) observed() observe.Guard {
 	if g == nil {
 		return observe.Guard{}
 	}
-	o := g.journal.Observe()
-	seen := observe.Guard{
-		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Words: words, Loads: &o.Loads, Hot: o.Hot,
-		Caches: func() (all []observe.Tallied) { // first keys without a Cache, then each Cache, by name
+	return observe.Guard{
+		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Numbers: &g.counts.List, Viewer: &g.journal.Viewer,
+		Caches: func() (all []observe.Cache) {
 			for _, k := range g.kinds.all() {
-				t := k.tally.Read(k.name)
-				t.Failing = k.failing.Now()
-				all = append(all, t)
+				all = append(all, observe.Cache{Name: k.name, Failing: k.watched.Now()})
 			}
 			return all
 		},
@@ -201,14 +203,11 @@ func (g *Guard) observed() observe.Guard {
 			}
 			return g.invalidateNames(ctx, []string{epoch.OfKind(name)})
 		},
-	}
-	if !g.cfg.Disabled {
-		seen.Redis = func(ctx context.Context, args ...any) (any, error) {
+		Redis: func(ctx context.Context, args ...any) (any, error) {
 			cmd := redis.NewCmd(ctx, args...)
 			err := g.rdb.Process(ctx, cmd)
 			return cmd.Val(), err
-		}
-		seen.Server = goredis.Where(g.rdb)
+		},
+		Server: goredis.Where(g.rdb),
 	}
-	return seen
 }

@@ -37,7 +37,6 @@ type ringClient struct{ *redis.Ring }
 func TestWhatNeedsOnePlaceRefusesARing(t *testing.T) {
 	t.Parallel()
 	ring := newRing(t, map[string]string{"a": shared.Addr()})
-	fewLoads := Config{FleetLoads: 1}
 	for what, refusal := range map[string]error{
 		"mutex":         last(mutex.New(ring, mutex.Config{Prefix: "test"})),
 		"mutex, within": last(mutex.New(ringClient{ring}, mutex.Config{Prefix: "test"})),
@@ -47,7 +46,7 @@ func TestWhatNeedsOnePlaceRefusesARing(t *testing.T) {
 		"cas":           last(cas.New(ring, cas.Config{Prefix: "test"})),
 		"segment":       last(segment.New(ring, segment.Config{Prefix: "test"})),
 		"Local":         last(New(ring, withLocal)),
-		"FleetLoads":    last(New(ring, fewLoads)),
+		"Limiter":       last(semaphore.NewLimiter(ring, "loads", semaphore.Config{Prefix: "test", Permits: 1})),
 	} {
 		if refusal == nil || !strings.Contains(refusal.Error(), "Ring") {
 			t.Errorf("%s: %v", what, refusal)

@@ -10,10 +10,8 @@ import (
 	"time"
 
 	whyoff "github.com/cacheguard/go/internal/cache/off"
-	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/internal/cache/write"
 	"github.com/cacheguard/go/internal/run/errs"
-	"github.com/cacheguard/go/internal/run/observe"
 )
 
 // scope says within what a call is made, according to its context.
@@ -63,13 +61,19 @@ type loading struct {
 	loaders *loaders // nil: the write of a Put makes the value
 	kind    *kind    // of the value
 	keys    []string
-	parent  *loading     // the load whose loader made this one necessary
-	ttl     atomic.Int64 // set by SetTTL; unset: the Guard's
-	again   atomic.Bool  // what it returns was read, and not made
-	judged  atomic.Bool  // it is counted
-	task    func(End)    // ends the task; nil: none has begun
-	began   time.Time    // the same
-	shown   *observe.Load
+	parent  *loading          // the load whose loader made this one necessary
+	ttl     atomic.Int64      // set by SetTTL; unset: the Guard's
+	again   atomic.Bool       // what it returns was read, and not made
+	judged  atomic.Bool       // it is counted
+	task    func(End)         // ends the task; nil: none has begun
+	began   time.Time         // the same
+	shown   func(failed bool) // tells package admin that it is over; set with the task
+
+	callers  context.Context //nolint:containedctx // ends when all have left
+	told     atomic.Bool     // callers were told that it takes too long
+	until    <-chan struct{} // closed when the loader of its batch has returned; nil: it is on its own
+	beside   *loading        // another one of the key; guarded by the mutex of loaders, as what follows
+	returned chan struct{}   // closed when its loader has returned; nil: nobody waits for that
 
 	mu   sync.Mutex
 	tags []string // set by SetTags
@@ -78,23 +82,13 @@ type loading struct {
 // chosen is the TTL as set by SetTTL, or unset.
 func (l *loading) chosen() time.Duration { return time.Duration(l.ttl.Load()) }
 
-// Again is called by pages.Again.
-func (l *loading) Again() {
-	if l != nil {
-		l.again.Store(true)
-	}
-}
-
-// addTags adds tags. If there are too many, it keeps just enough to show that.
+// addTags adds tags. If there are more than any message has room for, it keeps just enough to show that.
 func (l *loading) addTags(tags []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.tags)+len(tags) > 2*maxTags {
+	if l.tags = append(l.tags, tags...); len(l.tags) > 2*maxTags {
 		l.tags = union(l.tags)
-		tags = tags[:min(len(tags), 2*maxTags)]
-	}
-	if len(l.tags) <= maxTags {
-		l.tags = append(l.tags, tags...)
+		l.tags = slices.Clip(l.tags[:min(len(l.tags), 2*maxTags+1)])
 	}
 }
 
@@ -108,7 +102,7 @@ func (l *loading) allTags() []string {
 // unset is a TTL that nobody chooses: too long for any clock.
 const unset = time.Duration(^uint64(0) >> 1)
 
-type loadingKey = pages.Loading
+type loadingKey struct{}
 
 func newLoading(ctx context.Context, l *loaders, k *kind, keys ...string) *loading {
 	load := &loading{loaders: l, kind: k, keys: keys, parent: loadingOf(ctx)}
@@ -159,7 +153,7 @@ func SetTTL(ctx context.Context, ttl time.Duration) {
 // that it was given; with another context it does nothing. In GetMany, the tags apply to all keys of a call of load. Remembered absence has tags too.
 //
 // An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. Beyond that, the value reaches those who wait for it, but is not stored,
-// and Hooks.OnUnstorable gets the reason.
+// and EventUnstorable has the reason.
 //
 // A value with tags is not stored if one of its tags may have been invalidated since its load began. A tag that the Guard did not
 // know before the load counts as invalidated if any tag was; the next load of the key knows it.
@@ -169,6 +163,15 @@ func SetTTL(ctx context.Context, ttl time.Duration) {
 func SetTags(ctx context.Context, tags ...string) {
 	if l := loadingOf(ctx); l != nil {
 		l.addTags(tags)
+	}
+}
+
+// KeepTags says that the Load of a Source returns the value old, or the one that Source.Made is about, and did not make it: the entry keeps
+// the tags that it has, beside those of SetTags, and what was invalidated since it was made stays so. It is called with the context that Load was given;
+// with another context it does nothing.
+func KeepTags(ctx context.Context) {
+	if l := loadingOf(ctx); l != nil {
+		l.again.Store(true)
 	}
 }
 

@@ -2,11 +2,8 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
-	"github.com/cacheguard/go/internal/cache/selfcheck"
-	"github.com/cacheguard/go/internal/redis/send"
+	"github.com/cacheguard/go/internal/watch/selfcheck"
 )
 
 // SelfCheck checks that Redis allows what the Guard needs. Call it when a service starts. It checks that
@@ -30,24 +27,7 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 		return ErrClosed
 	}
 	defer g.life.Done()
-	if g.cfg.Disabled {
-		return nil
-	}
-	if err := g.oneWriter(); err != nil {
-		g.cfg.Logger.WarnContext(ctx, "cacheguard: self-check: Update, UpdateMany and Put are refused", "error", err)
-	}
-	server, err := g.checks().Run(ctx)
-	switch {
-	case err == nil:
-		g.cfg.Logger.InfoContext(ctx, "cacheguard: self-check passed", "server", server)
-		return nil
-	case errors.Is(err, ErrClosed), errors.Is(err, send.ErrClosed):
-		return ErrClosed
-	case server != "":
-		return fmt.Errorf("cacheguard: self-check of %s: %w", server, err)
-	default:
-		return fmt.Errorf("cacheguard: self-check: %w", err)
-	}
+	return g.checks().Report(ctx, g.cfg.Logger, g.oneWriter(), ErrClosed)
 }
 
 func (g *Guard) checks() *selfcheck.Checks {

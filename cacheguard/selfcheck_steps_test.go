@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/selfcheck"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/watch/selfcheck"
 )
 
 // ofSelfCheck picks out commands about the keys that SelfCheck makes.
@@ -66,6 +66,28 @@ func TestSelfCheckNamesTheStepThatFails(t *testing.T) {
 			expect.Equal(t, "afterwards", f.guards[0].SelfCheck(redistest.Patiently(t)), nil)
 		})
 	}
+}
+
+// A read that is not answered has nothing to look at.
+func TestSelfCheckEndsWithItsContextWhileItReads(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{})
+	ctx, cancel := context.WithCancel(redistest.Patiently(t))
+	read, invalidated := ofSelfCheck(reading), scriptOf("invalidate")
+	var last atomic.Bool // of the scripts
+	proxy.On(func(args []string) bool {
+		if invalidated(args) {
+			last.Store(true)
+		}
+		is := last.Load() && read(args)
+		if is {
+			cancel()
+		}
+		return is
+	}, redistest.SwallowReply)
+	err := f.guards[0].SelfCheck(ctx)
+	expect.ErrorIs(t, err, context.Canceled)
+	expect.Equal(t, "step", strings.Contains(err.Error(), "cannot read a key"), true)
 }
 
 // A Redis that evicts locks, or has somebody who writes where only the Guard may.

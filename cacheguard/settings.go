@@ -77,35 +77,6 @@ const (
 	shortestLag     = 100 * time.Millisecond
 )
 
-// VerifyConfig lets the Guard compare some of the hits of Get and GetMany with the source, to see how consistent cache
-// and source are while both are in use.
-//
-// To compare a hit, the Guard runs the loader of the call again, perhaps after the call has returned. The loader of
-// GetMany gets one key. The load takes one of MaxLoads, and Hooks.OnLoad is called. A loader must not return something
-// different each time.
-//
-// The Guard skips a hit when all of MaxLoads are taken, or 4 comparisons are under way. It never compares remembered
-// absence, stale values, or values of Fetch; nor pages of package middleware, which those are.
-type VerifyConfig struct {
-	// OneIn is how many hits there are for each one compared. Default: 0, none; it then costs nothing.
-	OneIn int
-
-	// Delay is how long after the hit the source is read. If that has another value, the cache is read again after
-	// another Delay: a write and its Invalidate should be over by then. Default: 1 second.
-	Delay time.Duration
-}
-
-func (c *VerifyConfig) check(bad func(field, format string, args ...any)) {
-	if c.OneIn < 0 {
-		bad("Verify.OneIn", "%d is negative", c.OneIn)
-	}
-	if c.Delay < 0 || c.Delay > 0 && c.Delay < time.Millisecond {
-		bad("Verify.Delay", "%v is shorter than a millisecond (is the unit missing?)", c.Delay)
-	}
-}
-
-const defaultVerifyDelay = time.Second
-
 // WriteLock is a lock that Update can hold, such as *mutex.Locker, *mutex.Quorum, and the Lockers of consensus/etcd,
 // consensus/zookeeper, consensus/postgres and consensus/mysql.
 type WriteLock interface {
@@ -117,11 +88,9 @@ type WriteLock interface {
 
 // Codec turns values into bytes and back. []byte and string values never pass through it.
 //
-// The callers of a load get what the loader returned, and others what comes back from the Codec. So the first values of
-// a Cache, and one in some thousands after that, are decoded again before they are stored: what cannot be decoded is
-// not stored (Hooks.OnUnstorable), and what comes back otherwise is logged once, with the path of the field, and
-// counted (Stats.Altered). An empty slice or map counts as nil. Of what encodes itself, without a method Equal or Cmp,
-// the encoding and exported fields count.
+// The callers of a load get what the loader returned, and others what comes back from the Codec. The Guard looks at no
+// value: cacheguardtest does, at each that a test stores, and codec.Checked for a canary. A value that the Codec does not
+// decode is a damaged entry (EventDamaged), and each Get of it loads.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error // v is a pointer

@@ -159,8 +159,8 @@ func TestASlowRedisBreaksNoPromise(t *testing.T) {
 			}
 			slices.Sort(took)
 			s := guards[0].Stats()
-			t.Logf("%d Gets, p50 %v, p90 %v; %d loads, %d at once; slow %d, hedged %d, won %d", len(took), took[len(took)/2], took[len(took)*9/10],
-				loads.Load(), most.Load(), s.SlowParts, s.Hedged, s.HedgesWon)
+			t.Logf("%d Gets, p50 %v, p90 %v; %d loads, %d at once; slow %d, hedged %v, won %v", len(took), took[len(took)/2], took[len(took)*9/10],
+				loads.Load(), most.Load(), s.SlowParts, s.Of("hedged_loads_total"), s.Of("hedges_won_total"))
 		})
 	}
 }

@@ -38,7 +38,7 @@ func slowTo(t *testing.T, g *Guard) {
 func slotWhileAsked(t *testing.T, g *Guard, asked *redistest.Rule) limit.Slot {
 	t.Helper()
 	redistest.Await(t, "leases are asked for", func() bool { return asked.Count() > 0 })
-	s := g.loaders.limits.AtHand(limit.Need{})
+	s := g.loaders.limits.Try(t.Context(), limit.Need{})
 	if s.IsNone() {
 		t.Fatal("the slot is taken while Redis is asked")
 	}
@@ -63,31 +63,13 @@ func TestALoadTakesItsSlotOnceASlowRedisHasGivenItsLease(t *testing.T) {
 	redistest.Await(t, "stored", func() bool { return f.exists(f.value("first")) })
 }
 
-func TestAGetManyTakesItsSlotOnceASlowRedisHasGivenItsLeases(t *testing.T) {
-	t.Parallel()
-	f, proxy := keptWaiting(t, Config{HedgeAfter: off, MaxLoads: 1})
-	g := f.guards[0]
-	slowTo(t, g)
-	asked := proxy.On(scriptOf("acquire"), redistest.Hold)
-	defer asked.Remove()
-	many := asyncMany(g, []string{"a", "b"}, func(_ context.Context, keys []string) (map[string]string, error) {
-		return map[string]string{keys[0]: "v", keys[1]: "v"}, nil
-	})
-	s := slotWhileAsked(t, g, asked)
-	g.loaders.limits.Free(s)
-	asked.Remove()
-	r := <-many
-	expect.Equal(t, "error", r.err, nil)
-	expect.Equal(t, "loaded", len(r.value), 2)
-}
-
 // The lease of a call that gives up while it waits for a slot is given back.
 func TestALeaseWithoutASlotIsGivenBackByACallThatGivesUp(t *testing.T) {
 	t.Parallel()
 	f, _ := keptWaiting(t, Config{HedgeAfter: off, MaxLoads: 1})
 	g := f.guards[0]
 	slowTo(t, g)
-	s := g.loaders.limits.AtHand(limit.Need{})
+	s := g.loaders.limits.Try(t.Context(), limit.Need{})
 	defer g.loaders.limits.Free(s)
 	ctx, leave := context.WithCancel(t.Context())
 	call := asyncCtx(ctx, g, "k", unwanted[string](t))

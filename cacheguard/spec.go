@@ -3,9 +3,9 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
@@ -23,6 +23,8 @@ type loadSpec[V any] struct {
 	skipLocal   bool
 	cacheOnly   bool            // nothing is loaded
 	noted       *protocol.Stamp // of what was read from Redis; nil: nobody asks
+	past        *Past           // whether it goes past the cache; nil: nobody asks
+	part        bool            // OnGet does not hear of it
 
 	tagger func(key string, v *V) []string // tags of the value, or of absence, which is nil; nil: none. Those of SetTags count too.
 }
@@ -35,19 +37,19 @@ type load struct {
 	shape     protocol.Shape
 	run       func(context.Context) (any, error) // returns a *V
 	anew      func(context.Context) (any, error) // run without the value to be replaced; nil if it has none
-	encode    func(context.Context, *loaded)     // what was loaded, before its callers have it; nil: it is not stored
+	encode    func(*loaded)                      // what was loaded, before its callers have it; nil: it is not stored
 	tags      func(v any) []string               // of the value, or of absence, nil
 	known     []string                           // tags that the value will have in any case
 	made      protocol.Stamp                     // of the value that the loader may return again; zero: of none
 	epochs    *epoch.Reading                     // from before the flight; nil: nobody has asked yet
 	scope     scope
-	batch     *batch     // that loads the key; nil: the load is on its own
-	gathering *gathering // whose batches it may join; nil: it shares its call with no other key
-	id        any        // of the thing, for the gathering
-	unlimited bool       // it does not count for MaxLoads
-	spare     bool       // it takes slots that no other load waits for, and does not run if its value cannot be stored
-	free      bool       // its flight belongs to nobody, although callers wait for it
-	aged      bool       // the cache has a value that seems too old, by the estimate of the server's clock
+	batch     *batch    // that loads the key; nil: the load is on its own
+	unlimited bool      // it does not count for MaxLoads
+	finish    bool      // it goes on when nobody waits for it
+	spare     bool      // it takes slots that no other load waits for, and does not run if its value cannot be stored
+	free      bool      // its flight belongs to nobody, although callers wait for it
+	ends      time.Time // of a hedge: when the call ends that began it; zero: nobody knows
+	aged      bool      // the cache has a value that seems too old, by the estimate of the server's clock
 }
 
 // specOf is a spec for entries of the policy, which does not say yet what loads them.
@@ -77,7 +79,7 @@ func (s loadSpec[V]) loadOf(g *Guard, key string, of scope, old *V) *load {
 // in makes the load a part of the batch; nil: it is on its own.
 func (j *load) in(b *batch) *load {
 	if j.batch = b; b != nil {
-		j.run = func(ctx context.Context) (any, error) { return b.obtain(ctx, gather.Member{Key: j.key, ID: j.id}) }
+		j.run = func(ctx context.Context) (any, error) { return b.obtain(ctx, j.key) }
 	}
 	return j
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/report"
 )
 
 // shortestStay is the shortest time that a refresh leaves the key to another instance before this one
@@ -36,15 +35,17 @@ func (g *Guard) refresh(ctx context.Context, j *load, raw []byte, took time.Dura
 func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	r.identify(ctx)
 	loaders := &r.guard.loaders
+	if loaders.left(r.load.policy.kind, r.load.key) != nil {
+		return answer{}
+	}
 	if r.slot = loaders.limits.Try(ctx, loaders.need(r.load)); r.slot.IsNone() {
-		if loaders.limits.Fleet != nil {
-			r.stay(ctx, shortestStay) // the fleet is not asked again at once
-		}
-		return answer{} // all loaders are busy with callers that wait
+		r.stay(ctx, shortestStay) // a Limiter is not asked again at once
+		return answer{}           // all loaders are busy with callers that wait
 	}
 	got, err := r.acquire(ctx, r.request())
 	if err == nil && got.Status == protocol.Granted {
 		a := r.lead(ctx, got)
+		r.guard.local.Forget(r.load.key)
 		r.report(ctx, a)
 		return a
 	}
@@ -61,6 +62,8 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 		r.stay(ctx, min(got.Left, max(lastTook, shortestStay)))
 	case got.Status == protocol.Failed:
 		r.stay(ctx, got.Left)
+	case got.Status == protocol.HasValue: // that of another instance
+		r.guard.local.Forget(r.load.key)
 	}
 	return answer{}
 }
@@ -83,7 +86,7 @@ func (q *query[V]) awaitFresh(ctx context.Context, j *load, old *readResult[V], 
 	t, err := g.enterRebuild(outsideLoads(within), j, raw)
 	var a answer
 	if err == nil {
-		a, err = g.awaitTicket(outsideLoads(within), t, j.key, q.asked)
+		a, err = g.awaitTicket(outsideLoads(within), t, j.key, q.asked, nil)
 	}
 	switch {
 	case err == nil && a.answers(q.asked) && (a.err == nil || a.absent || errors.Is(a.err, ErrClosed)):
@@ -98,7 +101,7 @@ func (q *query[V]) awaitFresh(ctx context.Context, j *load, old *readResult[V], 
 // report logs a load that failed, because no caller sees the error, unless it was given up.
 func (r *rebuild) report(ctx context.Context, a answer) {
 	if a.err != nil && !a.absent && a.outcome == Loaded && !errors.Is(a.err, context.Canceled) {
-		r.guard.tell(ctx, report.Unrefreshed, r.load.key, a.err, r.load.policy.logAttrs()...)
+		r.guard.tell(ctx, EventRefreshFailed, r.load.key, a.err, r.load.policy.logAttrs()...)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/watch"
 )
 
 func TestAStaleValueReadByALoaderTakesNoSlotForGood(t *testing.T) {
@@ -61,7 +61,7 @@ func TestAbsenceFoundInTheBackgroundIsNoFailure(t *testing.T) {
 	_ = f.guards[0].Close()
 	mu.Lock()
 	defer mu.Unlock()
-	if strings.Contains(log.String(), string(report.Unrefreshed)) {
+	if strings.Contains(log.String(), string(watch.Unrefreshed)) {
 		t.Error(log.String())
 	}
 }

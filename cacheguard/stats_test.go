@@ -15,7 +15,7 @@ func TestOnStaleTellsHowLongPastItsTTLAValueIs(t *testing.T) {
 	var past atomic.Int64
 	g := newGuard(t, shared.Client(t), Config{
 		Prefix: "test-" + t.Name(), TTL: 20 * time.Millisecond, StaleFor: time.Hour,
-		Hooks: Hooks{OnStale: func(_ string, d time.Duration) { past.Store(int64(d)) }},
+		Observers: []Observer{On(EventStale, func(_ context.Context, e Event) { past.Store(int64(e.Took)) })},
 	})
 	redistest.Await(t, "a stale value is served", func() bool {
 		mustGet(t, g, "k", returns("v"))
@@ -60,7 +60,7 @@ func TestOnStaleTellsOfValuesThatStandInForRedis(t *testing.T) {
 	f, proxy := broken(t, shared, cfg)
 	g := f.guards[0]
 	var told []time.Duration
-	g.cfg.Hooks.OnStale = func(_ string, past time.Duration) { told = append(told, past) }
+	alsoTell(g, On(EventStale, func(_ context.Context, e Event) { told = append(told, e.Took) }))
 	f.keptBy(0, "k", "v")
 	proxy.Refuse(true)
 	redistest.Await(t, "the inbox is down", func() bool { return !g.inbox.Live() })
@@ -88,7 +88,7 @@ func TestStatsTellOfBytesAndOfTheLocalTier(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	mustGet(t, g, "k", unwanted[string](t))
-	if s := g.Stats(); s.BytesRead < 1000 || s.BytesRead > 2000 || s.LocalEntries != 1 || s.LocalBytes < 1000 {
+	if s := g.Stats(); s.BytesRead < 1000 || s.BytesRead > 2000 || s.LocalEntries != 1 || s.Of("local_bytes") < 1000 {
 		t.Errorf("%+v", s)
 	}
 	redistest.Await(t, "one gives way", func() bool {
@@ -96,7 +96,7 @@ func TestStatsTellOfBytesAndOfTheLocalTier(t *testing.T) {
 			mustGet(t, g, key, returns(value))
 			mustGet(t, g, key, returns(value))
 		}
-		return g.Stats().LocalEvictions > 0
+		return g.Stats().Of("local_evictions_total") > 0
 	})
 }
 

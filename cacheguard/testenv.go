@@ -1,17 +1,14 @@
 package cacheguard
 
 import (
-	"bytes"
 	"context"
-	"reflect"
+	"slices"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/fidelity"
-	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/testenv"
 	"github.com/cacheguard/go/internal/run/clock"
 	"github.com/cacheguard/go/internal/run/config"
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // rehearsed returns the Config in the environment of a test; nil: there is none. Settings that would make a test depend on luck or on
@@ -33,19 +30,17 @@ func (c Config) rehearsed(env *testenv.Env) Config {
 	}
 	config.SetDefault(&c.LeaseTTL, lease)
 	c.clock = env.Clock.Clock()
-	told := c.Hooks.OnLoad
-	c.Hooks.OnLoad = func(key string, took time.Duration, err error) {
-		env.Loaded(key)
-		if told != nil {
-			told(key, took, err)
+	c.Observers = append(slices.Clip(c.Observers), ObserverFunc(func(_ context.Context, e Event) {
+		if e.What == EventLoad {
+			env.Loaded(e.Key)
 		}
-	}
+	}))
 	return c
 }
 
 func init() {
 	observe.Register((*Guard).observed)
-	testenv.ClockOf = func(guard any) (c clock.Clock) {
+	clock.Of = func(guard any) (c clock.Clock) {
 		if g, ok := guard.(*Guard); ok {
 			c = g.cfg.clock
 		}
@@ -53,34 +48,12 @@ func init() {
 	}
 }
 
-// handOut returns the value that the caller of a test gets: a copy of its own, unless one would differ, or a Judge has
-// seen the value itself. The environment looks at it again at its end.
+// handOut returns the value that the caller of a test gets, which may be a copy of its own.
 func handOut[V any](g *Guard, spec *loadSpec[V], key string, v V, err error) V {
-	if _, immutable := any(v).(string); immutable || err != nil {
+	if err != nil {
 		return v
 	}
-	p := spec.policy
-	var shape protocol.ShapeOf[V]
-	what, payload, refused := shape.Encode(p.codec, &v)
-	again := func() *V {
-		back, err := shape.Decode(p.codec, protocol.Entry{Kind: what, Payload: bytes.Clone(payload)})
-		if err != nil {
-			return nil
-		}
-		return valueOf[V](back)
-	}
-	was, mine := again(), again()
-	if refused != nil || was == nil || mine == nil {
-		return v
-	}
-	if _, differs := fidelity.Difference(&v, was, p.codec.Marshal); differs != "" {
-		return v
-	}
-	if spec.judge != nil || !reflect.DeepEqual(v, *mine) {
-		mine = &v
-	}
-	g.rehearsal.HandedOut(key, func() (path, what string) { return fidelity.Difference(was, mine, p.codec.Marshal) })
-	return *mine
+	return *valueOf[V](g.rehearsal.Values.HandOut(key, spec.policy.codec, &v, spec.judge != nil))
 }
 
 // rehearse makes the Guard a part of a test's environment until it is closed.
@@ -88,7 +61,7 @@ func rehearse(g *Guard, env *testenv.Env) {
 	g.rehearsal = env
 	leaveEnv := env.Join(&testenv.Guard{
 		Storing: func() int { return g.flights.Count(nil).Published },
-		Working: func() int { return g.flights.Count(nil).Running + int(g.verifier.Running.Load()) },
+		Working: func() int { return g.flights.Count(nil).Running },
 		Listening: func() bool {
 			if g.local == nil {
 				return true

@@ -9,26 +9,82 @@ import (
 	"go/token"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // What is counted or decided is told to all who are told anything: the log, Hooks, package admin.
 
-// seen is what package admin gets of a Cache.
-func seen(t *testing.T, g *Guard, cache string) observe.Tallied {
+// failing is how the loads of a Cache fail, as package admin gets it.
+func failing(t *testing.T, g *Guard, cache string) observe.Failing {
 	t.Helper()
 	for _, c := range g.observed().Caches() {
 		if c.Name == cache {
-			return c
+			return c.Failing
 		}
 	}
 	t.Fatalf("there is no Cache %q", cache)
-	return observe.Tallied{}
+	return observe.Failing{}
+}
+
+// page is what a Guard reports to package admin, and how often: "damaged of product", "loaded of product, failed".
+type page struct {
+	mu    sync.Mutex
+	told  map[string]int
+	loads int // that run
+}
+
+// look opens the page.
+func look(g *Guard) *page {
+	p := &page{told: make(map[string]int)}
+	var v observe.Viewer = p
+	g.observed().Viewer.Store(&v)
+	return p
+}
+
+func (p *page) note(of string, loads int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told[of]++
+	p.loads += loads
+}
+
+func (p *page) Answered(kind, _, outcome string) { p.note("answer "+outcome+" of "+kind, 0) }
+func (p *page) Happened(kind, what string)       { p.note(what+" of "+kind, 0) }
+
+func (p *page) Loading(string, int) (ended func(bool)) {
+	p.note("loading", 1)
+	return func(failed bool) { p.note(map[bool]string{true: "ended, failed", false: "ended"}[failed], -1) }
+}
+
+func (p *page) Loaded(kind string, _ time.Duration, failed bool) {
+	p.note("loaded of "+kind+map[bool]string{true: ", failed"}[failed], 0)
+}
+
+// times is how often that was told.
+func (p *page) times(of string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.told[of]
+}
+
+// all is everything that was told.
+func (p *page) all() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return fmt.Sprint(p.told)
+}
+
+// running is how many loads run.
+func (p *page) running() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.loads
 }
 
 // products makes a Cache of the Guard, whose things are loaded so.
@@ -46,7 +102,7 @@ func TestAnEntryOfAnotherTypeIsToldToAll(t *testing.T) {
 	f := newFleet(t, standalone(t), 2, cfg)
 	old := products(t, f.guards[0], func(context.Context, int) (before, error) { return before{42}, nil })
 	changed := products(t, f.guards[1], func(context.Context, int) (after, error) { return after{"42"}, nil })
-	seen(t, f.guards[1], "product") // somebody looks
+	shown := look(f.guards[1])
 	_, err := old.Get(t.Context(), 1)
 	expect.ErrorIs(t, err)
 	f.stored()
@@ -55,7 +111,7 @@ func TestAnEntryOfAnotherTypeIsToldToAll(t *testing.T) {
 	expect.Equal(t, "value", v.Price, "42")
 	expect.Equal(t, "log", len(lines(text(), "entry cannot be decoded, it stays")), 1)
 	expect.Equal(t, "hooks", f.events.damaged.Load(), 1)
-	expect.Equal(t, "page", seen(t, f.guards[1], "product").Damaged, 1)
+	expect.Equal(t, "page", shown.times("unread of product"), 1)
 }
 
 func TestACallWithoutTheCacheOfAnEntryIsToldToAll(t *testing.T) {
@@ -80,7 +136,7 @@ func TestACallWithoutTheCacheOfAnEntryIsToldToAll(t *testing.T) {
 			f := newFleet(t, standalone(t), 1, cfg)
 			g := f.guards[0]
 			c := products(t, g, func(context.Context, int) (string, error) { return "v", nil })
-			seen(t, g, "product") // somebody looks
+			shown := look(g)
 			_, err := c.Get(t.Context(), 1)
 			expect.ErrorIs(t, err)
 			f.stored()
@@ -91,7 +147,7 @@ func TestACallWithoutTheCacheOfAnEntryIsToldToAll(t *testing.T) {
 			expectIn(t, lines(text(), "entry belongs to a Cache")[0], "level=WARN", "key=product:1")
 			expect.Equal(t, "loads", f.events.loads.Load(), 1+3)
 			expect.Equal(t, "hooks", f.events.damaged.Load(), 3)
-			expect.Equal(t, "page", seen(t, g, "product").Damaged, 3)
+			expect.Equal(t, "page", shown.times("alien of product"), 3)
 		})
 	}
 }
@@ -102,57 +158,13 @@ func TestACacheThatFindsWhatACallWithoutItStoredSaysSo(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, cfg)
 	g := f.guards[0]
 	c := products(t, g, func(context.Context, int) (string, error) { return "v", nil })
-	seen(t, g, "product") // somebody looks
+	shown := look(g)
 	mustGet(t, g, c.Key(1), returns("v"))
 	f.stored()
 	_, err := c.Get(t.Context(), 1)
 	expect.ErrorIs(t, err)
 	expectIn(t, lines(text(), "entry cannot be decoded")[0], "kind=product", "stored by Get, Fetch or GetMany of the Guard")
-	expect.Equal(t, "page", seen(t, g, "product").Damaged, 1)
-}
-
-func TestOldValuesThatVerifyFindsAreToldToAll(t *testing.T) {
-	t.Parallel()
-	cfg, text := logged()
-	cfg.Verify = VerifyConfig{OneIn: 1, Delay: time.Millisecond}
-	f := newFleet(t, standalone(t), 1, cfg)
-	g, db := f.guards[0], newRow("old")
-	seen(t, g, "") // somebody looks
-	mustGet(t, g, "k", db.load)
-	f.stored()
-	db.value.Store("new")
-	redistest.Await(t, "it was found", func() bool {
-		mustGet(t, g, "k", db.load)
-		return g.Verified().Stale > 0
-	})
-	expect.Equal(t, "log", len(lines(text(), "cached value is not that of the source")), 1)
-	expect.Equal(t, "page", seen(t, g, "").Outdated > 0, true)
-}
-
-type refusedBy string
-
-func (r refusedBy) Error() string { return string(r) }
-func (refusedBy) RedisError()     {}
-
-// Its writer may have called Invalidate, which Redis refused.
-func TestAnOldValueIsNoWritersFaultWhileRedisRefusesInvalidations(t *testing.T) {
-	t.Parallel()
-	cfg, text := logged()
-	cfg.Verify = VerifyConfig{OneIn: 1, Delay: time.Millisecond}
-	f := newFleet(t, standalone(t), 1, cfg)
-	f.events.quiet = true
-	g, db := f.guards[0], newRow("old")
-	seen(t, g, "") // somebody looks
-	mustGet(t, g, "k", db.load)
-	f.stored()
-	db.value.Store("new")
-	redistest.Await(t, "it was found", func() bool {
-		_ = g.redisError("invalidate", "other", refusedBy("OOM command not allowed")) // it is told
-		mustGet(t, g, "k", db.load)
-		return g.Verified().Stale > 0
-	})
-	expectIn(t, lines(text(), "cached value is not that of the source")[0], "an invalidation may be late", `while="redis refused invalidate: OOM`)
-	expect.Equal(t, "page", seen(t, g, "").Outdated, 0)
+	expect.Equal(t, "page", shown.times("unread of product"), 1)
 }
 
 func TestLoadsThatFailAreToldUntilTheyDoNot(t *testing.T) {
@@ -176,18 +188,18 @@ func TestLoadsThatFailAreToldUntilTheyDoNot(t *testing.T) {
 		get()
 	}
 	expectIn(t, lines(text(), "loads fail")[0], "level=WARN", "kind=product", "failed=", "loads=", `error="relation products is locked"`)
-	failing := seen(t, g, "product").Failing
-	expect.Equal(t, "for a while", failing.For > 0, true)
-	expect.Equal(t, "all of them", failing.Failed, failing.Loads)
-	expect.Equal(t, "the last", failing.Last, "redacted")
-	expect.Equal(t, "of other keys", seen(t, g, "").Failing.Loads, 0)
+	now := failing(t, g, "product")
+	expect.Equal(t, "for a while", now.For > 0, true)
+	expect.Equal(t, "all of them", now.Failed, now.Loads)
+	expect.Equal(t, "the last", now.Last, "redacted")
+	expect.Equal(t, "of other keys", failing(t, g, "").Loads, 0)
 	failure = nil
 	redistest.Await(t, "so is its end", func() bool {
 		get()
 		return len(lines(text(), "few loads fail, or none")) == 1
 	})
 	expectIn(t, lines(text(), "few loads fail, or none")[0], "lasted=", "loads=", "failed=", "kind=product")
-	expect.Equal(t, "for, in the end", seen(t, g, "product").Failing.For, 0)
+	expect.Equal(t, "for, in the end", failing(t, g, "product").For, 0)
 }
 
 func TestAbsenceAndWhatNobodyWaitsForAreNoFailuresOfTheSource(t *testing.T) {
@@ -212,7 +224,7 @@ func TestAbsenceAndWhatNobodyWaitsForAreNoFailuresOfTheSource(t *testing.T) {
 	if err == nil {
 		t.Error("no error of a panic")
 	}
-	now := seen(t, g, "").Failing
+	now := failing(t, g, "")
 	expect.Equal(t, "loads", now.Loads, 1+1)
 	expect.Equal(t, "failed", now.Failed, 1)
 }
@@ -229,7 +241,7 @@ func TestAFailureOfAnotherInstanceIsOneOfTheLoads(t *testing.T) {
 		_, is := errors.AsType[*LoadError](err)
 		return is
 	})
-	now := seen(t, f.guards[1], "").Failing
+	now := failing(t, f.guards[1], "")
 	expect.Equal(t, "failed", now.Failed, 1)
 	expect.Equal(t, "the last", now.Last, "no such table")
 }
@@ -248,7 +260,7 @@ func TestAFailureThatIsPushedToAnInstanceIsOneOfTheLoads(t *testing.T) {
 	close(db.release)
 	<-first
 	<-second
-	now := seen(t, f.guards[1], "").Failing
+	now := failing(t, f.guards[1], "")
 	expect.Equal(t, "failed", now.Failed, 1)
 	expect.Equal(t, "the last", now.Last, "no such table")
 }
@@ -256,34 +268,26 @@ func TestAFailureThatIsPushedToAnInstanceIsOneOfTheLoads(t *testing.T) {
 func TestEachCallThatFailsIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	g := newFleet(t, standalone(t), 1, Config{}).guards[0]
-	seen(t, g, "") // somebody looks
+	shown := look(g)
 	_, err := Get(t.Context(), g, "k", func(context.Context) (string, error) { return "", errors.New("no such table") })
 	if err == nil {
 		t.Error("no error")
 	}
-	for word, n := range seen(t, g, "").Answers {
-		want := uint64(0)
-		if word < len(words) && words[word] == "error" {
-			want = 1
-		}
-		expect.Equal(t, fmt.Sprint("word ", word), n, want)
-	}
+	expect.Equal(t, "answers: "+shown.all(), strings.Count(shown.all(), "answer"), 1)
+	expect.Equal(t, "errors", shown.times("answer error of "), 1)
 }
 
-// A call of a hook alone, or of the Logger alone, leaves the others out: only report.go may, which knows all of them.
+// A call of the Logger alone leaves the others out: only observer.go may, which knows all of them.
 func TestNobodyTellsOnlyOneOfThoseWhoAreToldOfAnEvent(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]string{
-		"load.go: journal.Tell": "slow loads and panics: OnLoad, and the page has the load",
-		"config.go: Logger":     "it gets its attributes",
-		"madeof.go: Logger":     "Stats.Undeclared",
-		"selfcheck.go: Logger":  "its caller has the answer",
+		"config.go: Logger": "it gets its attributes",
 	}
 	files, err := filepath.Glob("*.go")
 	expect.ErrorIs(t, err)
 	used := make(map[string]bool)
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") || name == "report.go" {
+		if strings.HasSuffix(name, "_test.go") || name == "observer.go" {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
@@ -293,7 +297,7 @@ func TestNobodyTellsOnlyOneOfThoseWhoAreToldOfAnEvent(t *testing.T) {
 			if !is {
 				return true
 			}
-			for _, way := range []string{"journal.Tell", "journal.TellBy", "Hooks.tell", "Logger", "unread.Log"} {
+			for _, way := range []string{"journal.Observe", "Logger"} {
 				if strings.Contains("."+callee(call)+".", "."+way+".") {
 					use := name + ": " + way
 					if used[use] = true; allowed[use] == "" {

@@ -84,7 +84,7 @@ func readings(t *testing.T, f *fleet, from *ledger) map[string]func(ctx context.
 		return map[string]string{keys[0]: v}, err
 	}
 	g := f.guards[0]
-	c := newCaches(t, f, CacheConfig[string, string]{Name: "row", Load: one, LoadMany: many, Batch: 10})[0]
+	c := newCaches(t, f, CacheConfig[string, string]{Name: "row", Load: one, LoadMany: many})[0]
 	each := newCaches(t, f, CacheConfig[string, string]{Name: "each", Load: one})[0]
 	return map[string]func(context.Context, string) (string, error){
 		"Get": func(ctx context.Context, key string) (string, error) { return Get(ctx, g, key, from.row) },
@@ -96,7 +96,7 @@ func readings(t *testing.T, f *fleet, from *ledger) map[string]func(ctx context.
 			v, _, err := Fetch(ctx, g, key, Source[string]{Load: func(ctx context.Context, _ *string) (string, error) { return from.row(ctx) }})
 			return v, err
 		},
-		"Get of a Cache, with Batch": c.Get,
+		"Get of a Cache": c.Get,
 		"GetMany of a Cache": func(ctx context.Context, key string) (string, error) {
 			found, err := c.GetMany(ctx, []string{key})
 			return found[key], err
@@ -163,45 +163,6 @@ func TestATransactionSharesNoLoadWithOthers(t *testing.T) {
 			})
 		}
 	}
-}
-
-// What a transaction rolls back fails nobody else, and no Batch takes its context.
-func TestNoBatchHasTheContextOfATransaction(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing, MaxLoads: 1})
-	g, from, other := f.guards[0], new(ledger), newSource("other")
-	c := newCaches(t, f, CacheConfig[int, string]{
-		Name: "row", Batch: 100,
-		Load: func(ctx context.Context, _ int) (string, error) { return from.row(ctx) },
-		LoadMany: func(ctx context.Context, ids []int) (map[int]string, error) {
-			all := make(map[int]string)
-			for _, id := range ids {
-				all[id], _ = from.row(ctx)
-			}
-			return all, nil
-		},
-	})[0]
-	in := mustIntend(t, g, Changes{Keys: []string{c.Key(1)}})
-	only := async(g, "only", other.load)
-	<-other.begun
-	ask := func(ctx context.Context, id int) <-chan reply[string] {
-		r := make(chan reply[string], 1)
-		go func() { // owner: the test; ends with the Get; joined by receiving
-			v, err := c.Get(ctx, id)
-			r <- reply[string]{v, err}
-		}()
-		return r
-	}
-	within := ask(seeing(in.Context(t.Context()), "uncommitted"), 5)
-	f.awaitWaiting(0, 2)
-	outside := ask(seeing(t.Context(), "committed"), 1)
-	f.awaitWaiting(0, 3)
-	redistest.Await(t, "the other one could load", func() bool { return f.exists(f.lease(c.Key(1))) })
-	other.release <- struct{}{}
-	want(t, only, "other")
-	want(t, within, "uncommitted")
-	want(t, outside, "committed")
-	mustDone(t, in)
 }
 
 func TestATransactionReplacesNothingInTheBackground(t *testing.T) {

@@ -72,12 +72,7 @@ func (g *Guard) update(ctx context.Context, keys []string, v write.Value, write 
 	g.named(ctx, keys, nil)
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
-	v, over := g.anew(ctx, keys, v)
-	defer func() { over(called, err) }()
 	called, err = g.writes.Update(ctx, union(keys), v, write)
-	if called && len(keys) > 1 {
-		g.reload(context.WithoutCancel(ctx), keys...)
-	}
 	return err
 }
 

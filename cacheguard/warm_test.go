@@ -43,7 +43,7 @@ func asyncWarm(ctx context.Context, c *Cache[int, thing], ids iter.Seq[int], cfg
 func TestWarmLoadsWhatIsNotThereAndSkipsWhatIs(t *testing.T) {
 	t.Parallel()
 	f, db := newFleet(t, standalone(t), 2, Config{}), &rack{poison: 250}
-	caches := newCaches(t, f, db.config(0))
+	caches := newCaches(t, f, db.config())
 	for id := range 30 {
 		_ = must(caches[0].Get(context.Background(), id+1))
 	}
@@ -87,17 +87,20 @@ func TestWarmWithoutLoadManyLoadsAQuarterOfMaxLoadsAtATime(t *testing.T) {
 
 func TestWarmWaitsUntilNoCallersLoadWaits(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]Config{"MaxLoads": {MaxLoads: 1}, "FleetLoads": {FleetLoads: 1}} {
+	for name, cfg := range map[string]Config{"MaxLoads": {MaxLoads: 1}, "FleetLoads": {Limiter: permitsOf(1)}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, db := newFleet(t, standalone(t), 1, cfg), new(rack)
-			g, c := f.guards[0], newCaches(t, f, db.config(0))[0]
+			g, c := f.guards[0], newCaches(t, f, db.config())[0]
 			callers := newSource("v")
 			first := async(g, "first", callers.load)
 			<-callers.begun
 			warm := asyncWarm(context.Background(), c, numbers(3), WarmConfig{})
 			second := async(g, "second", callers.load)
-			redistest.Await(t, "the caller's load queues", func() bool { s := g.Stats(); return s.Queued+s.FleetQueued == 1 && s.Warming == 1 })
+			redistest.Await(t, "the caller's load queues", func() bool {
+				s := g.Stats()
+				return s.Of("loads_queued")+s.Of("limiter_queued") == 1 && s.Warming == 1
+			})
 			callers.release <- struct{}{}
 			want(t, first, "v")
 			<-callers.begun
@@ -113,7 +116,7 @@ func TestWarmWaitsUntilNoCallersLoadWaits(t *testing.T) {
 func TestACallerDoesNotWaitForTheSlotThatWarmWaitsFor(t *testing.T) {
 	t.Parallel()
 	f, db := newFleet(t, standalone(t), 1, Config{MaxLoads: 1}), new(rack)
-	cfg := db.config(0)
+	cfg := db.config()
 	cfg.LoadMany = nil // so each key has a flight that waits for a slot
 	g, c := f.guards[0], newCaches(t, f, cfg)[0]
 	callers := newSource("v")
@@ -135,7 +138,7 @@ func TestACallerDoesNotWaitForTheSlotThatWarmWaitsFor(t *testing.T) {
 func TestWarmStopsWithItsContextAndWithTheGuard(t *testing.T) {
 	t.Parallel()
 	f, db := newFleet(t, standalone(t), 1, Config{}), &rack{begun: make(chan struct{}, 1), release: make(chan struct{})}
-	c := newCaches(t, f, db.config(0))[0]
+	c := newCaches(t, f, db.config())[0]
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	warm := asyncWarm(ctx, c, numbers(1000), WarmConfig{})
@@ -153,8 +156,8 @@ func TestWarmStopsWithItsContextAndWithTheGuard(t *testing.T) {
 
 func TestInstancesThatWarmTheSameThingsShareTheWork(t *testing.T) {
 	t.Parallel()
-	f, db := newFleet(t, standalone(t), 3, Config{FleetLoads: 2}).listening(), new(rack)
-	caches := newCaches(t, f, db.config(0))
+	f, db := newFleet(t, standalone(t), 3, Config{Limiter: permitsOf(2)}).listening(), new(rack)
+	caches := newCaches(t, f, db.config())
 	var all []<-chan warmReply
 	for _, c := range caches {
 		all = append(all, asyncWarm(context.Background(), c, numbers(500), WarmConfig{Batch: 50, Pause: time.Millisecond}))
@@ -173,7 +176,7 @@ func TestInstancesThatWarmTheSameThingsShareTheWork(t *testing.T) {
 func TestWhatCannotBeCachedIsNotWarmed(t *testing.T) {
 	t.Parallel()
 	f, db := newFleet(t, standalone(t), 1, Config{}), new(rack)
-	c := newCaches(t, f, db.config(0))[0]
+	c := newCaches(t, f, db.config())[0]
 	f.guards[0].Bypass(true)
 	w, err := c.Warm(context.Background(), numbers(3), WarmConfig{})
 	expect.Equal(t, "warmed", w, Warmed{Failed: 3})
@@ -207,7 +210,7 @@ func TestWarmStoresItsFirstBatchAfterASelfCheckHasInvalidatedATag(t *testing.T) 
 	t.Parallel()
 	f, db := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing}), new(rack)
 	expect.ErrorIs(t, f.guards[0].SelfCheck(redistest.Patiently(t)))
-	cfg := db.config(0)
+	cfg := db.config()
 	cfg.Tags = func(id int, _ thing) []string { return []string{fmt.Sprint("owner:", id)} }
 	c := newCaches(t, f, cfg)[0]
 	w, err := c.Warm(context.Background(), numbers(300), WarmConfig{Pause: -1})
@@ -221,7 +224,7 @@ func disturbed(t *testing.T, tag func() string, things, batch int, do func(*Guar
 	t.Helper()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, LeaseTTL: time.Minute})
 	db := &rack{begun: make(chan struct{}), release: make(chan struct{})}
-	cfg := db.config(0)
+	cfg := db.config()
 	cfg.Tags = func(int, thing) []string { return []string{tag()} }
 	c := newCaches(t, f, cfg)[0]
 	done := asyncWarm(context.Background(), c, numbers(things), WarmConfig{Batch: batch, Pause: -1})
@@ -289,7 +292,7 @@ func TestWarmCountsAsFailedWhatRedisDoesNotConfirm(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: brisk, LeaseTTL: time.Minute})
 	db := new(rack)
-	c := newCaches(t, f, db.config(0))[0]
+	c := newCaches(t, f, db.config())[0]
 	rule := proxy.On(steps["fill"], redistest.Hold)
 	defer rule.Release()
 	w, err := c.Warm(context.Background(), numbers(1), WarmConfig{})

@@ -19,9 +19,6 @@ func (g *Guard) openWrites() (err error) {
 		Logger: g.cfg.Logger, Closed: ErrClosed, Keys: &g.keys, Epochs: g.epochs, Link: g.link, Breakers: g.breakers, Keeper: g.keeper, Life: g.life,
 		Journal: &g.journal, Notices: g.notices, WriteLock: g.cfg.WriteLock, Owner: (*writer)(g),
 	}
-	if g.cfg.Disabled {
-		cfg.InProcess = &g.process
-	}
 	if goredis.CheckOnePlace(g.rdb) == nil { // else Update refuses
 		g.locks, err = rw.New("rwlock", g.rdb, config.Lock{
 			Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, TTL: g.cfg.LeaseTTL, MaxHold: g.cfg.UpdateTimeout, RedisTimeout: g.cfg.RedisTimeout,
@@ -40,11 +37,6 @@ func (w *writer) Local() *tier.Local { return w.local }
 func (w *writer) Named(ctx context.Context, keys, tags []string) {
 	(*Guard)(w).named(ctx, keys, tags)
 }
-func (w *writer) Replacing(ctx context.Context, keys []string) map[string]write.Replacement {
-	return (*Guard)(w).replacing(ctx, keys)
-}
-func (w *writer) Levels() *write.Levels                  { return w.kinds.made.levels.Load() }
-func (w *writer) Ended(names []string)                   { (*Guard)(w).reloadNamed(names...) }
 func (w *writer) ArePending(keys bool)                   { w.off.Put(whyoff.Pending, keys) }
 func (w *writer) AreIntended(some bool)                  { w.off.Put(whyoff.Intents, some) }
 func (w *writer) Failed(op, key string, err error) error { return (*Guard)(w).redisError(op, key, err) }

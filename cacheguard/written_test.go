@@ -91,28 +91,6 @@ func TestAPanicInAWriteEndsWhatItNamed(t *testing.T) {
 	expect.Equal(t, "value", mustGet(t, g, "j", returns("new")), "new")
 }
 
-func TestADisabledGuardTakesIntents(t *testing.T) {
-	t.Parallel()
-	g, err := New(nil, Config{Prefix: "test", Disabled: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close()
-	ctx, db := context.Background(), newSource("old")
-	in := mustIntend(t, g, Changes{Keys: []string{"k"}, Tags: []string{"shoes"}})
-	expect.Equal(t, "Also", in.Also(ctx, Changes{Keys: []string{"j"}}), nil)
-	loading := async(g, "k", db.load)
-	<-db.begun
-	db.value.Store("new")
-	mustDone(t, in)
-	after := async(g, "k", db.load)
-	close(db.release)
-	want(t, loading, "old")
-	want(t, after, "new")
-	expect.ErrorIs(t, in.Also(ctx, Changes{}), write.ErrDone)
-	expect.Equal(t, "Update", g.Update(ctx, "k", func(ctx context.Context) error { return Also(ctx, Changes{Tags: []string{"shoes"}}) }), nil)
-}
-
 func TestAnIntentWithUpdateAnywayInvalidatesWhenRedisIsBack(t *testing.T) {
 	t.Parallel()
 	x := newChanged(t, shared, Config{RedisTimeout: impatient.RedisTimeout, LeaseTTL: impatient.LeaseTTL, UpdateAnyway: true})

@@ -26,7 +26,8 @@
 //     batch, each once. Transactions that arrive while a batch is under way share the next one, and a large transaction has several.
 //  2. It waits until every new read of the database sees the transactions of the batch. The databases send a commit before that: a load
 //     in between would read the old row, and store it after the invalidation.
-//  3. It invalidates the batch in all Guards, and repeats that until Redis has acknowledged all of it, and with Config.Replicas the replicas too.
+//  3. It invalidates the batch in all Guards, and repeats that until Redis has acknowledged all of it, and with Config.Replicas the replicas too. If the
+//     Config has an Order, it does so for one Kind after the other; else the names of a batch are invalidated together.
 //  4. It confirms the position to the database, which forgets the log before it.
 //
 // The reader may crash, be paused, or lose a reply at any point:

@@ -9,10 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // oldFor is a sample whose value in the cache is old at first.
@@ -123,7 +122,7 @@ func TestTheReasonOfAnOldValueIsWhatItsEntrySays(t *testing.T) {
 
 func TestReportedLooksAtOneOfSomeRows(t *testing.T) {
 	t.Parallel()
-	guard, err := cacheguard.New(redis.NewClient(&redis.Options{}), cacheguard.Config{Disabled: true})
+	guard, err := cacheguard.New(redistest.Start(t).Client(t), cacheguard.Config{})
 	expect.ErrorIs(t, err)
 	defer guard.Close()
 	load := func(context.Context, int64) (string, error) { return "one", nil }

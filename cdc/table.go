@@ -24,10 +24,21 @@ type Table struct {
 	// have changed: after a TRUNCATE, and when the position in it is lost. Default: everything in those of the feed's Guards
 	// of which no Cache is named here.
 	Kinds []Kind
+
+	// Exact are columns of keys and tags whose rows the service finds by the database's own text only, as Exactly sees to in its loader. SelfCheck
+	// names other columns of keys and tags by which the database finds a row under several texts, as it does by a collation that ignores case: entries under another text
+	// would not be invalidated. A Changed that makes one key of all of them, as CacheConfig.Key does for Rows, needs none of it. Default: none.
+	Exact []string
 }
 
 // Kind is a *cacheguard.Cache.
+//
+// Where values of one are made of cached values of another, as a view is of a product, the feed's Config has both in its Order, the products first.
+// The feed then invalidates the keys of products, waits until Redis has acknowledged that, and invalidates those of views: a load in between
+// would make, and store, a view of the old product. Keys of a Kind that is not in Order are invalidated with the first one's. What may belong to several Kinds,
+// tags and Guards that are invalidated whole, is invalidated with each.
 type Kind interface {
+	Name() string
 	InvalidateAll(ctx context.Context) error
 	Guard() *cacheguard.Guard
 }

@@ -6,6 +6,8 @@
 //		Compression: codec.Zstd(1 << 10),
 //	})
 //
+// [Checked] finds values that do not come back as they were, in tests and on one instance.
+//
 // # Changing them
 //
 // Entries say how they are compressed. [Zstd] and [S2] read each other's entries, so a fleet can change from one to the other, or

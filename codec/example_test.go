@@ -2,6 +2,7 @@ package codec_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -11,10 +12,17 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cacheguard/cacheguardtest"
 	"github.com/cacheguard/go/codec"
+	"github.com/cacheguard/go/memory"
 )
 
 func ExampleProto() {
-	guard, err := cacheguard.New(nil, cacheguard.Config{Disabled: true, Codec: codec.Proto()}) // with Redis: its client in place of nil
+	rdb, err := memory.New(memory.Config{MaxBytes: 1 << 20}) // or redis.NewClient
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer rdb.Close()
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Codec: codec.Proto()})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -48,4 +56,23 @@ func TestMsgPackAndCompressionWorkTogether(t *testing.T) {
 	if n := env.Loads("tea"); n != 1 {
 		t.Errorf("%d loads, want 1", n)
 	}
+}
+
+type note struct {
+	Text string
+	By   any
+}
+
+func ExampleChecked() {
+	cfg, isCanary := cacheguard.Config{Codec: codec.MsgPack()}, true
+	if isCanary { // one instance, as its environment says
+		cfg.Codec = codec.Checked(cfg.Codec)
+	}
+
+	_, err := cfg.Codec.Marshal(note{"sold out", 42})
+	var altered *codec.AlteredError
+	if errors.As(err, &altered) { // as EventUnstorable has it
+		fmt.Println(altered.Path, "-", altered.Problem)
+	}
+	// Output: codec_test.note.By - a int comes back as a int8
 }

@@ -11,7 +11,7 @@ import (
 type msgPack struct{}
 
 // MsgPack encodes values as MessagePack (github.com/vmihailenco/msgpack). Fields are named by their `msgpack` tags, else as in Go.
-// Config.Verify compares encodings, and those of equal values differ if they have a map other than map[string]string,
+// Encodings of equal values differ if they have a map other than map[string]string,
 // map[string]bool and map[string]any. Arrays and maps may be in each other 10,000 deep. Bytes that claim to have more than there is are
 // refused before anything is made for them.
 func MsgPack() cacheguard.Codec { return msgPack{} }

@@ -13,7 +13,7 @@ type protobuf struct{}
 
 // Proto encodes values as Protocol Buffers (google.golang.org/protobuf). They have to be pointers to messages, as in
 // cacheguard.Get[*pb.Product]. Another type, and a nil message, reach their callers but not the cache: the error names the type
-// (Hooks.OnUnstorable, Logger).
+// (EventUnstorable, Logger).
 func Proto() cacheguard.Codec { return protobuf{} }
 
 func (protobuf) Marshal(v any) ([]byte, error) {
@@ -24,7 +24,7 @@ func (protobuf) Marshal(v any) ([]byte, error) {
 	if !message.ProtoReflect().IsValid() {
 		return nil, fmt.Errorf("codec: proto: a nil %T cannot be stored", v)
 	}
-	return proto.MarshalOptions{Deterministic: true}.Marshal(message) // so that Config.Verify can compare equal messages
+	return proto.MarshalOptions{Deterministic: true}.Marshal(message) // equal messages have one encoding
 }
 
 func (protobuf) Unmarshal(data []byte, v any) error {

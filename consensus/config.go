@@ -60,8 +60,9 @@ func (c Config) withDefaults() Config {
 
 // The errors of package mutex, so that a caller need not know which rung its lock is on.
 var (
-	// ErrNotAcquired is returned when somebody else has the lock: by TryLock at once, and by Lock when its context ends
-	// while it waits; then the error matches the context's error and its cause too.
+	// ErrNotAcquired is returned when somebody else has the lock: by TryLock at once, and by Lock when its context ends after it was told so;
+	// then the error matches the context's error and its cause too. A server that says nothing, or a context that has ended before, does not
+	// make an error match it.
 	ErrNotAcquired = mutex.ErrNotAcquired
 
 	// ErrLeaseLost is the cause of a lease's context when the lease can no longer be trusted. Unlock returns it

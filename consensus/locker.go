@@ -52,8 +52,8 @@ func (k *Locker) Close() error {
 }
 
 // Lock waits until it has the lock of the name, or ctx ends: ctx bounds the wait, and has nothing to do with how long the
-// lock may be held. An error that matches ErrNotAcquired says that others had the lock until ctx ended. Another one is
-// what the store or the client said. The caller unlocks the lease.
+// lock may be held. If ctx ends, the error matches its error and its cause, and ErrNotAcquired only if the store has said during the wait that
+// somebody else has the lock, or waits before it. Another one is what the store or the client said. The caller unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
 	return k.acquire(ctx, name, true)
 }

@@ -47,6 +47,7 @@ require (
 	github.com/cacheguard/go/consensus/mysql v0.0.0 // indirect
 	github.com/cacheguard/go/consensus/postgres v0.0.0 // indirect
 	github.com/cacheguard/go/consensus/zookeeper v0.0.0 // indirect
+	github.com/cacheguard/go/memory v0.0.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cloudwego/base64x v0.1.6 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
@@ -64,7 +65,7 @@ require (
 	github.com/go-playground/validator/v10 v10.27.0 // indirect
 	github.com/go-sql-driver/mysql v1.10.1 // indirect
 	github.com/go-zookeeper/zk v1.0.4 // indirect
-	github.com/goccy/go-json v0.10.2 // indirect
+	github.com/goccy/go-json v0.10.6 // indirect
 	github.com/goccy/go-yaml v1.18.0 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
@@ -119,7 +120,7 @@ require (
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/mock v0.5.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
-	go.uber.org/zap v1.27.1 // indirect
+	go.uber.org/zap v1.28.0 // indirect
 	golang.org/x/arch v0.20.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20251023183803-a4bb9ffd2546 // indirect
@@ -159,3 +160,5 @@ replace github.com/cacheguard/go/middleware => ../middleware
 replace github.com/cacheguard/go/metrics => ../metrics
 
 replace github.com/cacheguard/go/cacheguard/cacheguardtest => ../cacheguard/cacheguardtest
+
+replace github.com/cacheguard/go/memory => ../memory

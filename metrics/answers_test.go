@@ -23,9 +23,9 @@ func TestRequestsOfATraceHaveItsIDAsTheirExemplar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	onGet := m.Guard("shop").OnGet
+	of := m.Guard("shop")
 	for _, id := range []string{"", strings.Repeat("x", 121), "\xff", "4bf92f35"} { // what Prometheus does not take is left out
-		onGet(context.WithValue(t.Context(), traceKey{}, id), "k", cacheguard.Hit, time.Millisecond, nil)
+		of.Observe(context.WithValue(t.Context(), traceKey{}, id), cacheguard.Event{What: cacheguard.EventGet, Key: "k", Outcome: cacheguard.Hit, Took: time.Millisecond})
 	}
 	families, err := reg.Gather()
 	if err != nil {
@@ -58,9 +58,9 @@ func TestABypassShowsInTheMetrics(t *testing.T) {
 func TestLoadsThatAreAvoidedAreCounted(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)
-	onGet := e.m.Guard("shop").OnGet
+	of := e.m.Guard("shop")
 	for _, outcome := range outcomes {
-		onGet(t.Context(), "k", outcome, time.Millisecond, nil)
+		of.Observe(t.Context(), cacheguard.Event{What: cacheguard.EventGet, Key: "k", Outcome: outcome, Took: time.Millisecond})
 	}
 	e.want("cacheguard_loads_avoided_total{cache=shop,reason=shared}", 1)
 	e.want("cacheguard_loads_avoided_total{cache=shop,reason=stale}", 1)

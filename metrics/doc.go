@@ -2,7 +2,7 @@
 //
 //	m, err := metrics.New(prometheus.DefaultRegisterer, metrics.Config{Routes: []string{"/products/{id}"}})
 //	...
-//	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", Hooks: m.Guard("shop")})
+//	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", Observers: []cacheguard.Observer{m.Guard("shop")}})
 //	...
 //	m.Watch("shop", guard)
 //	m.Feed("shop", feed.Stats) // of package cdc
@@ -36,20 +36,17 @@
 //	cacheguard_loads_in_flight{cache}                 loaders that run (Watch)
 //	cacheguard_loads_queued{cache}                    loads that wait for one of MaxLoads (Watch)
 //	cacheguard_loads_limit{cache}                     MaxLoads; 0: no limit (Watch)
-//	cacheguard_fleet_loads_queued{cache}              loads that wait for one of FleetLoads (Watch)
-//	cacheguard_fleet_loads_limit{cache}               FleetLoads; 0: no limit (Watch)
+//	cacheguard_limiter_queued{cache}                  loads that wait for Config.Limiter (Watch)
 //	cacheguard_rejected_fills_total{cache,reason}     loaded values that were not stored: overtaken or unstorable
 //	cacheguard_stale_age_seconds{cache}               how long past their TTL values were served
 //	cacheguard_damaged_entries_total{cache}           entries that could not be read
 //	cacheguard_leases_lost_total{cache}               loads that lost their lease
 //	cacheguard_takeovers_total{cache}                 leases taken over from an instance that did not renew them
 //	cacheguard_redis_errors_total{cache,op}           operations that failed
-//	cacheguard_breakers_open{cache}                   circuit breakers that are open; more than one on a cluster
+//	cacheguard_breakers_open{cache}                   circuit breakers that are open; more than one on a cluster (Watch)
 //	cacheguard_slow_parts{cache}                      parts of the keyspace in which Redis takes longer than the loads
 //	                                                  that it saves (Watch)
 //	cacheguard_hedged_loads_total{cache}              loads beside a Redis that kept calls waiting (Watch)
-//	cacheguard_replaced_total{cache}                  invalidated keys whose new value was put in place (Watch)
-//	cacheguard_not_replaced_total{cache}              those that were removed, although their Cache replaces (Watch)
 //	cacheguard_hedges_won_total{cache}                calls that such a load answered (Watch)
 //	cacheguard_pending_invalidations{cache}              keys whose invalidation is still to be sent (Watch)
 //	cacheguard_pending_invalidations_age_seconds{cache}  since when some are (Watch)
@@ -60,22 +57,13 @@
 //	cacheguard_bypassed{cache}                        1 if the cache is bypassed: Guard.Bypass (Watch)
 //	cacheguard_warming{cache}                         calls of Cache.Warm under way (Watch)
 //	cacheguard_failed_refreshes_total{cache}          loads in the background that failed; no caller had their errors (Watch)
-//	cacheguard_altered_values_total{cache}            values, of those looked at, that do not come back from the Codec as they were (Watch)
 //	cacheguard_unknown_names{cache}                   invalidated tags and keys of a kind that no load has had: mistyped ones, perhaps (Watch)
-//	cacheguard_shadow_hits_total{cache}               Gets that the cache would have answered (Config.Shadow, Watch; as what follows)
-//	cacheguard_shadow_hit_seconds_total{cache}        how long these would have taken, together
-//	cacheguard_shadow_misses_total{cache}             Gets that it would not have answered
-//	cacheguard_shadow_failures_total{cache}           Gets that could not ask it
-//	cacheguard_shadow_differences_total{cache}        would-be hits that were not what the source had
-//	cacheguard_shadow_old_values_total{cache}         how many of these were old and stayed so
 //	cacheguard_subscription_up{cache}                 1 if messages of other instances arrive, or none were needed yet (Watch)
 //	cacheguard_local_entries{cache}                   entries in the local tier (Watch)
 //	cacheguard_local_bytes{cache}                     about what they take, with LocalConfig.MaxBytes (Watch)
 //	cacheguard_local_evictions_total{cache}           entries that gave way to others there (Watch)
 //	cacheguard_read_bytes_total{cache}                bytes of entries read from Redis (Watch)
 //	cacheguard_written_bytes_total{cache}             bytes of entries that loads stored (Watch)
-//	cacheguard_verified_total{cache,result}           hits compared with the source (Config.Verify): matched, stale,
-//	                                                  superseded or failed (Watch)
 //	cacheguard_lock_wait_seconds{lock,result}         calls that asked for a lock; result is acquired, refused or error
 //	cacheguard_lock_hold_seconds{lock}                how long locks were held
 //	cacheguard_locks_lost_total{lock,reason}          locks that were found lost when they were unlocked; reason is revoked if somebody

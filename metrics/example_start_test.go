@@ -48,7 +48,7 @@ func ExampleMetrics_HTTP() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "measured-pages", Hooks: m.Guard("pages")})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "measured-pages", Observers: []cacheguard.Observer{m.Guard("pages")}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -93,12 +93,12 @@ func ExampleMetrics_Watch() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "watched", Hooks: m.Guard("shop")})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "watched", Observers: []cacheguard.Observer{m.Guard("shop")}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer guard.Close()
-	m.Watch("shop", guard) // loads in flight, pending invalidations, verified hits
+	m.Watch("shop", guard) // loads in flight, pending invalidations, and more
 
 	fmt.Println(series(registry, "cacheguard_loads_in_flight"), series(registry, "cacheguard_pending_invalidations"))
 	// Output: 1 1

@@ -19,7 +19,7 @@ func ExampleMetrics_Guard() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "measured", Hooks: m.Guard("shop")})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "measured", Observers: []cacheguard.Observer{m.Guard("shop")}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type feeds struct {
 func (m *Metrics) Feed(name string, stats func() cdc.Stats) {
 	m.feeds.mu.Lock()
 	defer m.feeds.mu.Unlock()
-	m.feeds.all[name] = stats
+	m.feeds.all[label(name)] = stats
 }
 
 // fed is a metric that is read from Stats.

@@ -30,3 +30,5 @@ replace github.com/cacheguard/go => ..
 replace github.com/cacheguard/go/middleware => ../middleware
 
 replace github.com/cacheguard/go/cacheguard/cacheguardtest => ../cacheguard/cacheguardtest
+
+replace github.com/cacheguard/go/memory => ../memory

@@ -9,46 +9,46 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware"
 	"github.com/cacheguard/go/mutex"
 )
 
-// Guard returns the Hooks of a Guard, whose metrics have the label cache=name. Calls through a Cache of the Guard have the
-// Cache's name instead. Metrics about the whole Guard (its breakers, and what Watch reads) keep the Guard's name. Guards and
+// Guard returns an Observer of a Guard, whose metrics have the label cache=name. Calls through a Cache of the Guard have the
+// Cache's name instead. Metrics about the whole Guard, which Watch reads, keep the Guard's name. Guards and
 // Caches with the same name are counted together. The reads of a middleware.Cache are not among the requests: see HTTP.
-func (m *Metrics) Guard(name string) cacheguard.Hooks {
-	c := &counted{of: m, others: m.newInstruments(name)}
-	breakers := m.breakers.WithLabelValues(name)
-	return cacheguard.Hooks{
-		OnCache: c.add,
-		OnGet: func(ctx context.Context, key string, outcome cacheguard.Outcome, took time.Duration, err error) {
-			if !pages.IsRead(ctx, key) { // HTTP counts those
-				c.by(key).got(ctx, outcome, took, err)
-			}
-		},
-		OnJoin: func(key string) { c.by(key).joins.Inc() },
-		OnLoad: func(key string, took time.Duration, err error) {
-			c.by(key).loads[loadResult(err)].Observe(took.Seconds())
-		},
-		OnStale:      func(key string, past time.Duration) { c.by(key).staleAge.Observe(past.Seconds()) },
-		OnRejected:   func(key string) { c.by(key).overtaken.Inc() },
-		OnUnstorable: func(key string, _ error) { c.by(key).unstorable.Inc() },
-		OnDamaged:    func(key string, _ error) { c.by(key).damaged.Inc() },
-		OnLeaseLost:  func(key string) { c.by(key).lost.Inc() },
-		OnTakeover:   func(key string) { c.by(key).takeovers.Inc() },
-		OnRedisError: func(err *cacheguard.RedisError) {
+func (m *Metrics) Guard(name string) cacheguard.Observer {
+	return &counted{of: m, others: m.newInstruments(label(name))}
+}
+
+// Observe is part of cacheguard.Observer.
+func (c *counted) Observe(ctx context.Context, e cacheguard.Event) {
+	switch e.What {
+	case cacheguard.EventCache:
+		c.add(e.Kind)
+	case cacheguard.EventGet:
+		c.by(e.Key).got(ctx, e.Outcome, e.Took, e.Err)
+	case cacheguard.EventJoin:
+		c.by(e.Key).joins.Inc()
+	case cacheguard.EventLoad:
+		c.by(e.Key).loads[loadResult(e.Err)].Observe(e.Took.Seconds())
+	case cacheguard.EventStale:
+		c.by(e.Key).staleAge.Observe(e.Took.Seconds())
+	case cacheguard.EventRejected:
+		c.by(e.Key).overtaken.Inc()
+	case cacheguard.EventUnstorable:
+		c.by(e.Key).unstorable.Inc()
+	case cacheguard.EventDamaged, cacheguard.EventUnread, cacheguard.EventAlien:
+		c.by(e.Key).damaged.Inc()
+	case cacheguard.EventLeaseLost:
+		c.by(e.Key).lost.Inc()
+	case cacheguard.EventTakeover:
+		c.by(e.Key).takeovers.Inc()
+	case cacheguard.EventRedisError:
+		if err, is := errors.AsType[*cacheguard.RedisError](e.Err); is {
 			if op := c.by(err.Key).ops[err.Op]; op != nil {
 				op.Inc()
 			}
-		},
-		OnBreaker: func(open bool) {
-			if open {
-				breakers.Inc()
-			} else {
-				breakers.Dec()
-			}
-		},
+		}
 	}
 }
 
@@ -76,6 +76,7 @@ const other = "other"
 // cache=name.
 func (m *Metrics) HTTP(name string) func(*http.Request, middleware.Response) {
 	type series struct{ route, result string }
+	name = label(name)
 	count := make(map[series]prometheus.Counter)
 	took := make(map[middleware.Result]prometheus.Observer)
 	notStored := make(map[string]prometheus.Counter)
@@ -118,6 +119,7 @@ func (m *Metrics) Lock(name string) mutex.Hooks {
 
 // lock returns the two hooks of a lock.
 func (m *Metrics) lock(name string) (asked, unlocked func(string, time.Duration, error)) {
+	name = label(name)
 	acquired, notAcquired, failed := m.lockWait.WithLabelValues(name, "acquired"),
 		m.lockWait.WithLabelValues(name, "refused"), m.lockWait.WithLabelValues(name, "error")
 	hold := m.lockHold.WithLabelValues(name)

@@ -42,7 +42,6 @@ type Metrics struct {
 
 	requests, avoided, joins, rejected, damaged, lost, takeovers, redisErrors *prometheus.CounterVec
 	requestTime, loadTime, staleAge                                           *prometheus.HistogramVec
-	breakers                                                                  *prometheus.GaugeVec
 
 	lockWait, lockHold *prometheus.HistogramVec
 	locksLost          *prometheus.CounterVec
@@ -90,7 +89,6 @@ func New(registerer prometheus.Registerer, cfg Config) (*Metrics, error) {
 		requestTime: r.histogram("request_duration_seconds", "How long answers took.", buckets.durations, "cache", "result"),
 		loadTime:    r.histogram("load_duration_seconds", "Runs of loaders.", buckets.loads, "cache", "result"),
 		staleAge:    r.histogram("stale_age_seconds", "How long past their TTL values were served.", buckets.ages, "cache"),
-		breakers:    r.gauge("breakers_open", "Circuit breakers that are open.", "cache"),
 
 		lockWait:  r.histogram("lock_wait_seconds", "Calls that asked for a lock.", buckets.durations, "lock", "result"),
 		lockHold:  r.histogram("lock_hold_seconds", "How long locks were held.", buckets.durations, "lock"),
@@ -114,10 +112,13 @@ func New(registerer prometheus.Registerer, cfg Config) (*Metrics, error) {
 func whole(routes []string) []string {
 	all := make([]string, len(routes))
 	for i, route := range routes {
-		all[i] = strings.ReplaceAll(route, "/*/", "/")
+		all[i] = label(strings.ReplaceAll(route, "/*/", "/"))
 	}
 	return all
 }
+
+// label makes a label of a name: a registry with one that is not UTF-8 has no metrics at all.
+func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
 
 // registrar registers instruments until one is refused.
 type registrar struct {
@@ -146,12 +147,6 @@ const namespace = "cacheguard"
 
 func (r *registrar) counter(name, help string, labels ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
-	r.register(c)
-	return c
-}
-
-func (r *registrar) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	c := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	r.register(c)
 	return c
 }

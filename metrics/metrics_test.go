@@ -40,7 +40,7 @@ func newEverything(t *testing.T) *everything {
 	}
 	e.guard, err = cacheguard.New(shared.Client(t), cacheguard.Config{
 		RedisTimeout: redistest.Patience, HedgeAfter: -1,
-		Prefix: e.cfg, Hooks: e.m.Guard("shop"), MaxValueBytes: 100, StaleFor: time.Hour,
+		Prefix: e.cfg, Observers: []cacheguard.Observer{e.m.Guard("shop")}, MaxValueBytes: 100, StaleFor: time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +120,6 @@ var exportedOfGets = map[string]float64{
 	"cacheguard_warming{cache=shop}":                                0,
 	"cacheguard_failed_refreshes_total{cache=shop}":                 0,
 	"cacheguard_unknown_names{cache=shop}":                          0,
-	"cacheguard_shadow_hits_total{cache=shop}":                      0,
-	"cacheguard_shadow_old_values_total{cache=shop}":                0,
 	"cacheguard_subscription_up{cache=shop}":                        1,
 	"cacheguard_pending_invalidations_age_seconds{cache=shop}":      0,
 	"cacheguard_intents{cache=shop}":                                0,
@@ -135,7 +133,6 @@ var exportedOfGets = map[string]float64{
 	"cacheguard_pending_invalidations{cache=shop}":                  0,
 	"cacheguard_refused_messages{cache=shop}":                       0,
 	"cacheguard_refused_messages_age_seconds{cache=shop}":           0,
-	"cacheguard_verified_total{cache=shop,result=matched}":          0,
 	"cacheguard_stale_age_seconds{cache=shop}":                      0,
 	"cacheguard_breakers_open{cache=shop}":                          0,
 	"cacheguard_takeovers_total{cache=shop}":                        0,
@@ -330,7 +327,7 @@ func TestWhyResponsesAreNotStoredIsCounted(t *testing.T) {
 func TestRequestsOfPagesAreCountedOnceAndNotAsTheGuards(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: e.cfg, Hooks: e.m.Guard("roomy")})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: e.cfg, Observers: []cacheguard.Observer{e.m.Guard("roomy")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +361,13 @@ func TestRequestsOfPagesAreCountedOnceAndNotAsTheGuards(t *testing.T) {
 func TestLoadsThatWaitForTheFleetAreSeen(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: e.cfg, FleetLoads: 1})
+	rdb := shared.Client(t)
+	limiter, err := semaphore.NewLimiter(rdb, "loads", semaphore.Config{Prefix: e.cfg, Permits: 1, RedisTimeout: redistest.Patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = limiter.Close() }) // always nil
+	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: e.cfg, Limiter: limiter})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,14 +383,12 @@ func TestLoadsThatWaitForTheFleetAreSeen(t *testing.T) {
 			replies <- err
 		}()
 	}
-	e.await("cacheguard_fleet_loads_queued{cache=few}", 2)
-	e.want("cacheguard_fleet_loads_limit{cache=few}", 1)
-	e.want("cacheguard_fleet_loads_limit{cache=shop}", 0)
+	e.await("cacheguard_limiter_queued{cache=few}", 2)
 	close(release)
 	for range 3 {
 		if err := <-replies; err != nil {
 			t.Error(err)
 		}
 	}
-	e.await("cacheguard_fleet_loads_queued{cache=few}", 0)
+	e.await("cacheguard_limiter_queued{cache=few}", 0)
 }

@@ -25,14 +25,14 @@ func seriesOf(t *testing.T, cfg Config, kinds int) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hooks := m.Guard("shop")
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: "series", Hooks: hooks})
+	counts := m.Guard("shop")
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: "series", Observers: []cacheguard.Observer{counts}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = guard.Close() }) // always nil
 	for i := range kinds {
-		hooks.OnCache(fmt.Sprint("kind", i))
+		counts.Observe(t.Context(), cacheguard.Event{What: cacheguard.EventCache, Kind: fmt.Sprint("kind", i)})
 	}
 	m.Watch("shop", guard)
 	m.HTTP("pages")

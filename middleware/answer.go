@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/middleware/internal/cachestatus"
 	"github.com/cacheguard/go/middleware/internal/record"
 )
 
@@ -24,9 +23,12 @@ func (x *exchange) answer(l *lookup, got found) (again bool) {
 	case err == nil && got.rec.Kind == record.Failed:
 		x.fail(http.StatusInternalServerError, "handler-panicked")
 	case err == nil && got.rec.Kind == record.PassThrough:
-		x.passThroughAs(cachestatus.Forward{Why: l.why, Detail: l.detail(got.rec.Why())})
+		if len(got.rec.Trailer) == 0 { // else no header refutes it
+			x.marked = l
+		}
+		x.passThrough(l.why, l.detail(got.rec.Why()))
 	case err == nil, errors.Is(err, cacheguard.ErrNotCached), x.want.OnlyIfCached:
-		x.passThrough(l.why)
+		x.passThrough(l.why, "")
 	default:
 		return x.trouble(l, err, l.standIn)
 	}
@@ -38,12 +40,11 @@ func (x *exchange) answerOwn(l *lookup, got found) (did, again bool) {
 	own := got.own
 	x.res.Route = own.route
 	kept := got.err == nil && got.rec.IsResponse() && got.mine && !got.rec.Leftover
-	unstored := cachestatus.Forward{Why: l.why, Detail: l.detail(own.w.Unfit)}
 	switch {
 	case own.unheard && kept && got.rec.Kind == record.Sliced:
 		return false, false // the handler was stopped when it had said how large the page is
 	case own.unheard && own.w.IsReleased() && !own.interrupted:
-		x.passThroughAs(unstored) // with its Range, or as a HEAD
+		x.passThrough(l.why, l.detail(own.w.Unfit)) // with its Range, or as a HEAD
 	case own.wasCutOff() && !own.w.Reached() && (own.interrupted || x.mayStandIn(l.standIn, x.now())),
 		own.standsIn && own.validate == nil:
 		return true, x.trouble(l, errInterrupted, l.standIn)
@@ -55,7 +56,7 @@ func (x *exchange) answerOwn(l *lookup, got found) (did, again bool) {
 	case own.confirmed, own.standsIn, kept:
 		return false, false
 	case own.unheard:
-		x.passThroughAs(unstored)
+		x.passThrough(l.why, l.detail(own.w.Unfit))
 	default:
 		own.w.Release()
 		own.w.Finish()
@@ -92,16 +93,7 @@ func (x *exchange) trouble(l *lookup, err error, stale *record.Record) (again bo
 	case panicked, loadFailed, timedOut:
 		x.fail(http.StatusGatewayTimeout, "handler")
 	default: // the handler asks for its own page, or the Guard is closed
-		x.passThrough(l.why)
+		x.passThrough(l.why, "")
 	}
-	return false
-}
-
-// send answers with a stored response. It reports whether the answer has to start over.
-func (x *exchange) send(l *lookup, got found) (again bool) {
-	if got.rec.Kind == record.Sliced {
-		return x.sendSliced(l, got)
-	}
-	x.sendStored(l, got)
 	return false
 }

@@ -189,7 +189,7 @@ func TestKeyInStatusAddsTheKeyToCacheStatus(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{KeyInStatus: true, Name: "shop"}, says("x"))
 	a := f.get(`/a"b?q=` + url.QueryEscape("é"))
-	if want := `shop; fwd=uri-miss; fwd-status=200; detail=no-lifetime; key="http://` + host + `/a%22b?q=%C3%A9"`; a.cacheStatus() != want {
+	if want := `shop; fwd=uri-miss; fwd-status=200; detail=no-lifetime; key="//` + host + `/a%22b?q=%C3%A9"`; a.cacheStatus() != want {
 		t.Errorf("got %q, want %q", a.cacheStatus(), want)
 	}
 }

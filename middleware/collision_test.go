@@ -16,9 +16,9 @@ func TestNoURLSpellsTheShortenedKeyOfAnother(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, echo)
 	long := "/pay?to=" + strings.Repeat("x", 600)
-	key := "page:http://" + host + long
+	key := "page://" + host + long
 	sum := sha256.Sum256([]byte(key))
-	attack := strings.TrimPrefix(key[:256], "page:http://"+host) + "#" + hex.EncodeToString(sum[:16])
+	attack := strings.TrimPrefix(key[:256], "page://"+host) + "#" + hex.EncodeToString(sum[:16])
 	evil := f.raw(t, "GET "+attack+" HTTP/1.1").body
 	if victim := f.get(long).body; victim == evil || !strings.Contains(victim, long) {
 		t.Errorf("a request for %s is answered with %s", long, victim)

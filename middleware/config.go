@@ -73,7 +73,8 @@ type Config struct {
 	Override func(r *http.Request, header http.Header)
 
 	// PassFor is how long the Cache remembers that a response could not be stored. Requests for it go straight to the handler then,
-	// instead of waiting for one another. Errors are not remembered. Default: 10 seconds. -1: not at all.
+	// instead of waiting for one another, and may take longer than LoadTimeout. The first response whose header shows that it could be stored ends that.
+	// Errors are not remembered. Default: 10 seconds. -1: not at all.
 	PassFor time.Duration
 
 	// MaxBody is the size of the largest body that is stored, in bytes. A larger one reaches its client as it is written. The Guard's
@@ -172,13 +173,19 @@ func (c *Config) check() error {
 		}
 	}
 	c.Key.check(bad)
-	c.Limits.check(&p)
+	for field, n := range map[string]int{
+		"MaxBody": c.MaxBody, "Limits.URL": c.Limits.URL, "Limits.Variants": c.Limits.Variants, "Limits.Pages": c.Limits.Pages,
+	} {
+		if n < 0 {
+			bad(field, "%d is negative", n)
+		}
+	}
+	if c.Limits.Admit < 0 {
+		bad("Limits.Admit", "%v is negative", c.Limits.Admit)
+	}
 	c.checkStatuses(bad)
 	if c.Heuristic != configs.Off && !(c.Heuristic >= 0 && c.Heuristic <= 1) {
 		bad("Heuristic", "%v is not between 0 and 1", c.Heuristic)
-	}
-	if c.MaxBody < 0 {
-		bad("MaxBody", "%d is negative", c.MaxBody)
 	}
 	if limit := cmp.Or(c.MaxBody, defaultMaxBody); c.SliceBytes < 0 || c.SliceBytes > limit {
 		bad("SliceBytes", "%d is not between 0 and MaxBody, %d", c.SliceBytes, limit)
@@ -239,7 +246,7 @@ func (c *Config) identity() canonical.Settings {
 	return canonical.Settings{
 		Space: c.Space, SortQuery: c.SortQuery, SortAccept: c.SortAccept, KeyFields: c.KeyFields, NotKeyFields: c.NotKeyFields,
 		Guesses:     c.DefaultTTL > 0 || c.Heuristic > 0 || len(c.StatusTTL)+len(c.StoreErrors) > 0,
-		IgnoreQuery: c.Key.IgnoreQuery, OnlyQuery: c.Key.OnlyQuery, Cookies: c.Key.Cookies, Claim: c.Key.Claim, MaxURL: c.Limits.URL,
+		IgnoreQuery: c.Key.IgnoreQuery, OnlyQuery: c.Key.OnlyQuery, Cookies: c.Key.Cookies, Claim: c.Key.Claim, Host: c.Key.Host, MaxURL: c.Limits.URL,
 	}
 }
 

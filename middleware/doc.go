@@ -41,19 +41,25 @@
 //   - Responses with no-store, private, Vary: *, Set-Cookie (but see Config.StoreSetCookie) or status 206.
 //   - Responses to requests with Authorization, without public, s-maxage or must-revalidate.
 //   - Responses larger than Config.MaxBody (but see Config.SliceBytes), or shorter than their Content-Length.
-//   - Responses of handlers that panic, hijack the connection, take longer than the Guard's LoadTimeout, set a status of 500 or more
-//     when they have begun to write, or flush without having stated that the response may be stored. Unless something has been sent,
+//   - Responses of handlers that panic, hijack the connection, take longer than the Guard's LoadTimeout, set a status of 400 or more
+//     when they have begun to write, of another hundred than the one before, or flush without having stated that the response may be stored. Unless something has been sent,
 //     the client gets the later status, with all that was written.
 //   - Responses with a line break in a field. Their trailers are under the same rules as their headers.
 //
 // # What tells pages apart
 //
-// Pages differ by the scheme of the URL and of the connection, by Host, by the path and query as the client sent them, and by the fields
-// that Vary names, in which the order of members counts (but see Config.SortAccept). If a router in front removes a part of the URL, the
-// rest selects a variant of the page. So does the absolute form of a URL in the request line.
+// A page is named by Host, path and query, in the normal form of RFC 9110 section 4.2.3 and RFC 3986 section 6.2. So all notations of a URL are
+// one page to Invalidate, PURGE, Warm, Location and a POST: an empty path, the default port of either scheme, letters of a host, the dot of the
+// root, IPv6, IDNA, dots in a path, and escapes. The scheme is no part of the name, as behind a proxy that ends TLS nobody knows it.
+//
+// Variants of a page differ by the fields that Vary names, in which the order of members counts (but see Config.SortAccept); by the scheme of
+// the URL and of the connection; by the client's certificate; by the notation of path and query, which routers and handlers read as they were
+// sent; and by what a router in front made of the URL.
 //
 // This is computed once, as a request, and the handler of a page that may be stored gets that, byte for byte: what does not count reaches it
-// in no form. Its Host is in lower case, its form has its query alone, whoever read it in front, and each field has one notation.
+// in no form. Its Host has one notation, its form has its query alone, whoever read it in front, each field has one notation, its protocol is
+// HTTP/1.1, and its TLS has the client's certificate alone. What stands in front gives it a context, a RemoteAddr, a Pattern and path values,
+// taken from the client that caused the load: what a page takes from them belongs in Key.Claim.
 //
 // A request with Authorization gets a shared page only if the page says public, s-maxage or must-revalidate. With Config.DefaultTTL or
 // Config.Heuristic, a request with a Cookie gets one only if the page states its own lifetime.

@@ -10,7 +10,7 @@ import (
 // evaluate decides whether a stored record may answer the request.
 func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 	l.markHolds, l.background, l.standIn = nil, false, nil // of a record that was read before, for example in the local tier
-	rec, err := l.x.cache.decoded.Decode(l.read.Key, raw)
+	rec, err := l.x.cache.decoded.Decode(l.key, raw)
 	if err != nil || rec.Location != l.x.location {
 		return cacheguard.Replace
 	}
@@ -19,7 +19,7 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 		return cacheguard.Serve // it says where the variants are
 	}
 	if page := l.variant.of; page != nil && page.Old != "" && rec.Page == page.Old {
-		rec = l.x.cache.softened(rec, page.Softened)
+		rec = l.x.cache.softened(rec, time.UnixMilli(page.Softened))
 		rec.Page, l.seen = page.ID, rec
 	}
 	l.previous = rec
@@ -45,7 +45,7 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 
 // leadsToVariants reports whether a record is only asked where the variants of its page are.
 func (l *lookup) leadsToVariants(raw []byte) bool {
-	rec, err := l.x.cache.decoded.Decode(l.read.Key, raw)
+	rec, err := l.x.cache.decoded.Decode(l.key, raw)
 	return err == nil && l.variant.of == nil && !l.x.selects(rec)
 }
 

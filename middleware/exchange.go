@@ -19,6 +19,7 @@ type exchange struct {
 	w       http.ResponseWriter
 	res     Response
 	checked *lookup // found a mark whose time is up: see mark.go
+	marked  *lookup // found a mark, or its load made one
 	reload  reload  // the handler does not have the slices that were found: see large.go
 
 	returned bool // nothing panicked
@@ -88,27 +89,30 @@ func (x *exchange) line(field int, value string) []string {
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 
-// passThrough lets the handler answer for this request alone.
-func (x *exchange) passThrough(why string) { x.passThroughAs(cachestatus.Forward{Why: why}) }
-
 // bypass passes a request through that the cache does not answer.
-func (x *exchange) bypass(detail string) {
-	x.passThroughAs(cachestatus.Forward{Why: "bypass", Detail: detail})
-}
+func (x *exchange) bypass(detail string) { x.passThrough("bypass", detail) }
 
-func (x *exchange) passThroughAs(f cachestatus.Forward) {
+// passThrough lets the handler answer for this request alone. Detail is why the response is not stored.
+func (x *exchange) passThrough(why, detail string) {
 	if x.want.OnlyIfCached {
 		x.fail(http.StatusGatewayTimeout, "only-if-cached")
 		return
 	}
-	x.res.NotStored = f.Detail
-	began := x.now()
-	x.callHandler(passedFor(f.Detail), func(status int) {
+	x.res.NotStored = detail
+	began, mended := x.now(), false
+	x.callHandler(passedFor(detail), func(status int) {
 		if x.checked != nil {
 			x.checked.checkMark(status, x.w.Header(), began)
 		}
-		x.setStatus(f)
+		if x.marked != nil {
+			detail, mended = x.marked.mends(detail, status, x.w.Header(), began)
+			x.res.NotStored = detail
+		}
+		x.setStatus(cachestatus.Forward{Why: why, Detail: detail})
 	})
+	if mended && x.checked == nil {
+		_ = x.cache.guard.Invalidate(x.r.Context(), x.marked.key) // if it fails, the mark ends when its time is up
+	}
 }
 
 // callHandler lets the handler answer. Before is called when the header is about to be sent.

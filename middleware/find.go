@@ -6,7 +6,6 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -100,9 +99,8 @@ func (x *exchange) newLookup(v variant, why string) *lookup {
 		l = new(lookup)
 	}
 	l.x, l.variant, l.why, l.reload, l.client = &x.request, v, why, x.reload, x
-	l.read = pages.Read{Context: x.r.Context(), Key: x.key, Finish: x.cache.cfg.FinishLoads}
-	if v.of != nil {
-		l.read.Key = x.cache.names.VariantKey(x.location, v.values)
+	if l.key = x.key; v.of != nil {
+		l.key = x.cache.names.VariantKey(x.location, v.values)
 	}
 	if routing := chi.RouteContext(x.r.Context()); routing != nil {
 		l.routing = routing.Clone()
@@ -114,6 +112,7 @@ func (x *exchange) newLookup(v variant, why string) *lookup {
 func (l *lookup) ask() found {
 	source := cacheguard.Source[[]byte]{
 		Judge: l.evaluate, Load: l.load, Unlimited: !l.x.cache.cfg.LimitLoads, Tags: l.x.cache.prefixTags(l.x.r),
+		Finish: l.x.cache.cfg.FinishLoads, Past: &l.past, Part: true,
 	}
 	if l.x.cache.tagged.Load() || len(source.Tags) > 0 {
 		source.DespiteTags = l.leadsToVariants
@@ -124,14 +123,14 @@ func (l *lookup) ask() found {
 	if l.x.want.OnlyIfCached || routedForHead(l.x.r) {
 		source.Load = nil
 	}
-	raw, how, err := cacheguard.Fetch(&l.read, l.x.cache.guard, l.read.Key, source)
+	raw, how, err := cacheguard.Fetch(l.x.r.Context(), l.x.cache.guard, l.key, source)
 	got := found{how: how, err: err, own: l.leave()}
 	switch {
 	case err != nil:
 	case l.seen != nil && l.seen.IsOf(raw):
 		got.rec, got.mine = l.seen, l.seenMine
 		if how == cacheguard.Local {
-			l.x.cache.decoded.Keep(l.read.Key, got.rec)
+			l.x.cache.decoded.Keep(l.key, got.rec)
 		}
 	default:
 		if got.rec, got.err = record.Decode(raw); got.err == nil {

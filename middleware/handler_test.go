@@ -250,9 +250,7 @@ func TestAPageThatTimesOutIsNamedByItsRoute(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				guard, err := cacheguard.New(nil, cacheguard.Config{Disabled: true})
-				expect.ErrorIs(t, err)
-				defer guard.Close()
+				guard := inBubble(t, cacheguard.Config{})
 				answers := make(chan Response, 2)
 				cache, err := New(guard, Config{OnResponse: func(_ *http.Request, res Response) { answers <- res }})
 				expect.ErrorIs(t, err)

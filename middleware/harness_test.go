@@ -1,10 +1,13 @@
 package middleware
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +16,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	configs "github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/memory"
 )
 
 // fleet is some instances of a service, with one handler.
@@ -43,6 +47,21 @@ func newHurried(t *testing.T, cfg Config, handler http.Handler) *fleet {
 	return newFleetOn(t, shared, 1, cfg, cacheguard.Config{LoadTimeout: redistest.Brisk}, handler)
 }
 
+// inBubble returns a Guard in a bubble of synctest, whose time stands still while somebody waits for a network: so its Redis is in the process.
+func inBubble(t *testing.T, cfg cacheguard.Config) *cacheguard.Guard {
+	t.Helper()
+	rdb, err := memory.New(memory.Config{MaxBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := cacheguard.New(rdb, cfg)
+	if err != nil {
+		t.Fatal(errors.Join(err, rdb.Close()))
+	}
+	t.Cleanup(func() { _ = errors.Join(guard.Close(), rdb.Close()) })
+	return guard
+}
+
 // newFleetOn starts n instances on a server, with Guards of their own settings.
 func newFleetOn(t *testing.T, redis *redistest.Server, n int, cfg Config, guarding cacheguard.Config, handler http.Handler) *fleet {
 	t.Helper()
@@ -53,7 +72,7 @@ func newFleetOn(t *testing.T, redis *redistest.Server, n int, cfg Config, guardi
 	configs.SetDefault(&guarding.RedisTimeout, redistest.Patience)
 	configs.SetDefault(&guarding.LeaseTTL, redistest.Patience)
 	configs.SetDefault(&guarding.HedgeAfter, -1)
-	guarding.Hooks.OnJoin = func(string) { f.joined.Add(1) }
+	guarding.Observers = append(slices.Clip(guarding.Observers), cacheguard.On(cacheguard.EventJoin, func(context.Context, cacheguard.Event) { f.joined.Add(1) }))
 	cfg.OnResponse = func(_ *http.Request, res Response) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -150,7 +169,7 @@ func (f *fleet) registered(path string) (waiting int) {
 
 // pageKey is the key of a page in the Guard.
 func (f *fleet) pageKey(path string) string {
-	return f.caches[0].names.PageKey("http://" + host + path)
+	return f.caches[0].names.PageKey("//" + host + path)
 }
 
 // host is the same for all instances, so that they have the same pages.

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"context"
 	"crypto/rand"
 	"net/http"
 	"net/http/httptest"
@@ -18,7 +19,7 @@ func TestAPostAsksNothingOfARedisThatHangs(t *testing.T) {
 	proxy := redistest.StartProxy(t, shared.Addr())
 	open := make(chan bool, 100)
 	guard, err := cacheguard.New(proxy.Client(t), cacheguard.Config{
-		Prefix: "test-" + rand.Text(), RedisTimeout: 50 * time.Millisecond, Hooks: cacheguard.Hooks{OnBreaker: func(is bool) { open <- is }}, // it hangs
+		Prefix: "test-" + rand.Text(), RedisTimeout: 50 * time.Millisecond, Observers: []cacheguard.Observer{cacheguard.On(cacheguard.EventBreaker, func(_ context.Context, e cacheguard.Event) { open <- e.On })}, // it hangs
 	})
 	expect.Equal(t, "error", err, nil)
 	defer guard.Close()

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/cache/pages"
-	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/middleware/internal/cachestatus"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -24,11 +22,11 @@ import (
 // returned nil is not answered with a response that was made before. A response that is being made during the Invalidate is not stored.
 //
 // Only the Host, path and query of the request count. Pass a received request, or one made with the page's URL as clients know it. A
-// request without a host, such as http.NewRequest makes from a mere path, is an error.
+// request without a host, such as http.NewRequest makes from a mere path, is an error, unless Key.Host is set.
 //
 // Like Guard.Invalidate, it is sent even if ctx has ended. An error means that other instances may go on serving the page.
 func (c *Cache) Invalidate(ctx context.Context, r *http.Request) error {
-	if r == nil || r.URL == nil || r.Host == "" && r.URL.Host == "" {
+	if r == nil || r.URL == nil || r.Host == "" && r.URL.Host == "" && c.cfg.Key.Host == "" {
 		return errors.New("middleware: the request to invalidate names no host")
 	}
 	keys := c.names.AllKeys(r)
@@ -41,17 +39,19 @@ func (c *Cache) Invalidate(ctx context.Context, r *http.Request) error {
 // InvalidatePrefix is Invalidate for all pages, of all hosts, whose path begins with the prefix, which must be one of Config.Prefixes. Its
 // cost does not depend on the number of pages. With a context of Soft it invalidates nothing, and returns an error.
 func (c *Cache) InvalidatePrefix(ctx context.Context, prefix string) error {
-	if !slices.Contains(c.cfg.Prefixes, prefix) {
+	path := unescapedPath(prefix)
+	if !slices.Contains(c.prefixes, path) {
 		return fmt.Errorf("middleware: %q is none of Config.Prefixes", prefix)
 	}
 	if isSoft(ctx) {
 		return errNotSoft
 	}
-	return c.guard.InvalidateTags(ctx, c.names.Key(prefixName, prefix))
+	return c.guard.InvalidateTags(ctx, c.names.Key(prefixName, path))
 }
 
 // InvalidateTags is Invalidate for all pages whose response has one of the tags in Cache-Tag or Surrogate-Key. Its cost does not depend on
-// the number of pages. A tag that a loader sets, of the same text, is another name: it is for Guard.InvalidateTags. Tags are compared as they are. A tag that no response can have is an error: an empty string, or several tags in one
+// the number of pages. A tag that a loader sets by cacheguard.SetTags, of the same text, is
+// another name, for Guard.InvalidateTags, which knows this one as tag:TEXT. Tags are compared as they are. A tag that no response can have is an error: an empty string, or several tags in one
 // string. The other tags are invalidated all the same. With a context of Soft it invalidates nothing, and returns an error.
 func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 	switch {
@@ -68,23 +68,17 @@ func (c *Cache) invalidates(method string) bool {
 	return c.cfg.InvalidatingMethods == nil || slices.Contains(c.cfg.InvalidatingMethods, method)
 }
 
-// invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): the page with these keys, which is
-// the page of the request; the pages of the same origin that Location and Content-Location name, relative to base; and those of the groups
-// that the response names (RFC 9875). The Guard retries what it cannot send.
-func (c *Cache) invalidateAfter(ctx context.Context, base url.URL, keys []string, h http.Header) error {
+// invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): the page that it asked for; the pages of
+// the same origin that Location and Content-Location name; and those of the groups that the response names (RFC 9875). The Guard retries what
+// it cannot send.
+func (c *Cache) invalidateAfter(ctx context.Context, asked canonical.Asked, h http.Header) error {
+	keys := asked.Keys
 	for _, name := range []string{"Location", "Content-Location"} {
-		u, err := url.Parse(h.Get(name))
-		if h.Get(name) == "" || err != nil {
-			continue
-		}
-		target := base.ResolveReference(u)
-		if strings.EqualFold(target.Scheme, base.Scheme) && strings.EqualFold(target.Host, base.Host) {
-			keys = append(keys, c.names.Keys(&http.Request{URL: target})...)
-		}
+		keys = append(keys, c.names.KeysOf(&asked, h.Get(name))...)
 	}
 	var unsent error
 	if groups := rules.Groups(h[rules.CacheGroupInvalidation]); len(groups) > 0 {
-		unsent = c.guard.InvalidateTags(ctx, c.namesOf(groupName, base.Scheme+"://"+base.Host+canonical.Separator, groups)...)
+		unsent = c.guard.InvalidateTags(ctx, c.namesOf(groupName, asked.Site+canonical.Separator, groups)...)
 	}
 	return errors.Join(unsent, c.guard.Invalidate(ctx, keys...))
 }
@@ -94,7 +88,7 @@ func (c *Cache) invalidateAfter(ctx context.Context, base url.URL, keys []string
 // when no instance serves them any more (a local tier does until a message has reached it), 400 to a tag that no response can have and to
 // tags with Soft, 403 to requests that allow refuses, 405 to other methods, and 502 when Redis does not answer: then instances may go on
 // serving them, until the Guard has sent the invalidation again. If Redis had no page of the URL, whose host may be wrong, its Cache-Status has
-// detail=nothing-there.
+// detail=nothing-there; for tags that no page had, which may be mistyped, it has that and names them: key="hat,shoe".
 //
 // Put it in front of the Cache, where clients' URLs arrive unchanged. Allow decides who may purge, by a token or an address; nil: nobody.
 func (c *Cache) PurgeHandler(allow func(r *http.Request) bool) http.Handler {
@@ -106,10 +100,10 @@ func (c *Cache) PurgeHandler(allow func(r *http.Request) bool) http.Handler {
 		case allow == nil || !allow(r):
 			w.WriteHeader(http.StatusForbidden)
 		default:
-			none := c.hasNone(r) // before it is purged
+			none := c.nothing(r) // before it is purged
 			status := c.purge(r)
-			if none && status == http.StatusNoContent {
-				w.Header().Set("Cache-Status", c.cfg.Name+"; detail=nothing-there")
+			if none != "" && status == http.StatusNoContent {
+				w.Header().Set("Cache-Status", c.cfg.Name+none)
 				writer.Hide(w.Header(), c.hidden)
 			}
 			w.WriteHeader(status)
@@ -117,18 +111,27 @@ func (c *Cache) PurgeHandler(allow func(r *http.Request) bool) http.Handler {
 	})
 }
 
-// hasNone reports whether Redis has no page of a purge's URL, and nobody makes one; false: it has, the purge is about tags, or nobody knows.
-func (c *Cache) hasNone(r *http.Request) bool {
+// nothing says that Redis has no page of a purge's URL, and nobody makes one, or which of its tags no page has; empty: it has, or nobody knows.
+func (c *Cache) nothing(r *http.Request) string {
+	none := cachestatus.Detail("nothing-there")
 	if namesTags(r) {
-		return false
+		tags := rules.Tags(r.Header)
+		tags = slices.DeleteFunc(tags, func(tag string) bool {
+			has, err := c.guard.HasTag(r.Context(), c.names.Key(tagName, tag))
+			return has || err != nil
+		})
+		if len(tags) == 0 {
+			return ""
+		}
+		return none + cachestatus.Key(strings.Join(tags, ","))
 	}
 	for _, key := range c.names.AllKeys(r) {
 		i, err := c.guard.Inspect(r.Context(), key)
 		if err != nil || i.State != cacheguard.EntryMissing || i.Load != nil || len(i.Versions) > 0 {
-			return false
+			return ""
 		}
 	}
-	return true
+	return none
 }
 
 func namesTags(r *http.Request) bool {
@@ -137,20 +140,20 @@ func namesTags(r *http.Request) bool {
 
 // purge does so, and returns the status.
 func (c *Cache) purge(r *http.Request) int {
-	named, softly := namesTags(r), len(r.Header["Soft"]) > 0 || isSoft(r.Context())
-	tags := rules.Tags(r.Header)
-	if named && (len(tags) == 0 || softly || checkTags(tags) != nil) {
-		return http.StatusBadRequest
-	}
-	purge := c.Invalidate
-	if named {
-		purge = func(ctx context.Context, _ *http.Request) error { return c.InvalidateTags(ctx, tags...) }
-	}
 	ctx := context.WithoutCancel(r.Context())
-	if softly {
+	if len(r.Header["Soft"]) > 0 {
 		ctx = Soft(ctx)
 	}
-	if purge(ctx, r) != nil {
+	var err error
+	switch tags := rules.Tags(r.Header); {
+	case !namesTags(r):
+		err = c.Invalidate(ctx, r)
+	case len(tags) == 0, isSoft(ctx), checkTags(tags) != nil:
+		return http.StatusBadRequest
+	default:
+		err = c.InvalidateTags(ctx, tags...)
+	}
+	if err != nil {
 		return http.StatusBadGateway
 	}
 	return http.StatusNoContent
@@ -176,10 +179,12 @@ var errNotSoft = errors.New("middleware: tags and prefixes cannot be invalidated
 
 // soften invalidates softly the page that a request asks for, which may have these keys.
 func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) error {
-	old, made := make(map[string]*record.Record), make(map[string]*protocol.Stamp)
+	old, made := make(map[string]*record.Record), make(map[string]*cacheguard.Made)
+	source := cacheguard.Source[[]byte]{SkipLocal: true, Unlimited: true, Part: true, Tags: c.prefixTags(r)}
 	for _, key := range keys {
-		made[key] = new(protocol.Stamp)
-		raw, _, err := cacheguard.Fetch(&pages.Read{Context: ctx, Key: key, Made: made[key]}, c.guard, key, cacheguard.Source[[]byte]{SkipLocal: true})
+		made[key] = new(cacheguard.Made)
+		source.Made = made[key]
+		raw, _, err := cacheguard.Fetch(ctx, c.guard, key, source)
 		if err != nil {
 			continue // there is none, or Invalidate says why not
 		}
@@ -196,11 +201,11 @@ func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) erro
 			continue // it may not be stale
 		}
 		rec.Old, rec.ID = rec.ID, rand.Text()
-		source := cacheguard.Source[[]byte]{Unlimited: true, Tags: c.prefixTags(r)}
+		source.Made = made[key]
 		source.Load = func(ctx context.Context, _ *[]byte) ([]byte, error) {
 			return c.stores(ctx, rec, c.rules.Remaining(rec, c.clock.Now())), nil
 		}
-		_, _, _ = cacheguard.Fetch(&pages.Read{Context: ctx, Key: key, Made: made[key]}, c.guard, key, source) // if it fails, the invalidation was not soft
+		_, _, _ = cacheguard.Fetch(ctx, c.guard, key, source) // if it fails, the invalidation was not soft
 	}
 	return nil
 }
@@ -209,7 +214,7 @@ func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) erro
 func (c *Cache) softened(rec *record.Record, at time.Time) *record.Record {
 	stale := *rec
 	if left := rec.Fresh(at); left > 0 {
-		stale.Terms.Lifetime, stale.Softened = rec.Terms.Lifetime-left, at
+		stale.Terms.Lifetime, stale.Softened = rec.Terms.Lifetime-left, at.UnixMilli()
 	}
 	stale.Terms.SWR, stale.Terms.SIE = 0, 0
 	if rec.Terms.MayBeStale() {

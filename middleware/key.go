@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	configs "github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 )
 
 // Key is what tells pages apart beyond RFC 9111. The handler of a page does not see the parameters that do not count: otherwise, one
@@ -18,6 +18,10 @@ type Key struct {
 	// Cookies are the names of cookies whose values tell pages apart. Other cookies do not, so the handler must not let them shape a
 	// response that may be stored. Default: none.
 	Cookies []string
+
+	// Host is the host that all requests are for, whatever their own says: instances that are asked under addresses of their own share pages
+	// then. The handlers of pages see it as the request's Host. Default: each Host has pages of its own.
+	Host string
 
 	// Claim returns what a middleware in front knows of the client and pages depend on, such as the plan or the language of an account;
 	// empty: nothing. It is called with each GET and HEAD, and must be quick. Default: none.
@@ -48,6 +52,9 @@ func (k *Key) check(bad func(field, format string, args ...any)) {
 	if len(k.IgnoreQuery) > 0 && len(k.OnlyQuery) > 0 {
 		bad("Key.OnlyQuery", "is set beside IgnoreQuery")
 	}
+	if k.Host != "" && !canonical.IsHost(k.Host) {
+		bad("Key.Host", "%q is no host", k.Host)
+	}
 	for field, names := range map[string][]string{"Key.IgnoreQuery": k.IgnoreQuery, "Key.OnlyQuery": k.OnlyQuery, "Key.Cookies": k.Cookies} {
 		for _, name := range names {
 			switch star := strings.IndexByte(name, '*'); {
@@ -57,16 +64,5 @@ func (k *Key) check(bad func(field, format string, args ...any)) {
 				bad(field, "%q has a star that is not at its end", name)
 			}
 		}
-	}
-}
-
-func (l *Limits) check(p *configs.Problems) {
-	for field, n := range map[string]int{"Limits.URL": l.URL, "Limits.Variants": l.Variants, "Limits.Pages": l.Pages} {
-		if n < 0 {
-			p.Add(field, "%d is negative", n)
-		}
-	}
-	if l.Admit < 0 {
-		p.Add("Limits.Admit", "%v is negative", l.Admit)
 	}
 }

@@ -18,15 +18,15 @@ func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 	several := x.wantsRange() && strings.Contains(x.r.Header.Get("Range"), ",")
 	switch {
 	case x.cache.cfg.SliceBytes == 0: // another instance made them
-		x.passThroughAs(cachestatus.Forward{Why: l.why, Detail: writer.TooLarge})
+		x.passThrough(l.why, writer.TooLarge)
 		return false
 	case several: // hardly any client asks for several
-		x.passThroughAs(cachestatus.Forward{Why: "bypass", Detail: "ranges"})
+		x.bypass("ranges")
 		return false
 	}
 	now, head := x.now(), got.rec
 	page := &sliced.Page{
-		Store: x.cache.slices, Head: head, Key: l.read.Key, Client: x.r, Front: x.front, Handler: x.next, Ask: l.backgroundRequest,
+		Store: x.cache.slices, Head: head, Key: l.key, Client: x.r, Front: x.front, Handler: x.next, Ask: l.backgroundRequest,
 	}
 	body := &sliced.Body{Page: page, OnlyCached: x.want.OnlyIfCached}
 	w := &writer.Late{Client: x.w, Fields: x.w.Header().Clone()}
@@ -67,7 +67,7 @@ func (x *exchange) breakOff(l *lookup, w *writer.Late, body *sliced.Body) (again
 	case w.Begun:
 		panic(http.ErrAbortHandler) // net/http then shows the client that the body is not whole
 	case refused, errors.Is(body.Err, cacheguard.ErrNotCached):
-		x.passThroughAs(cachestatus.Forward{Why: "partial"})
+		x.passThrough("partial", "")
 	default:
 		x.trouble(l, body.Err, nil)
 	}

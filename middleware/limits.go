@@ -117,7 +117,7 @@ func (l *lookup) counted() (path, query, page, variant string, most int) {
 		page += query
 	}
 	if l.variant.of != nil {
-		variant = l.read.Key
+		variant = l.key
 	}
 	return path, query, page, variant, most
 }
@@ -137,7 +137,7 @@ func (l *lookup) use() {
 		set.pages.use(now, path, query)
 	}
 	if set.Admit > 0 {
-		set.asked.use(now, "", l.read.Key)
+		set.asked.use(now, "", l.key)
 	}
 }
 
@@ -152,7 +152,7 @@ func (b *build) admits() (refused string) {
 	case set.Variants > 0 && variant != "" && !set.variants.admits(page, variant, most),
 		set.Pages > 0 && query != "" && !set.pages.admits(path, query, set.Pages):
 		return limited
-	case set.Admit > 0 && set.asked.uses("", l.read.Key) < 2 && (query != "" || !isFixed(b.asked)):
+	case set.Admit > 0 && set.asked.uses("", l.key) < 2 && (query != "" || !isFixed(b.asked)):
 		return first
 	}
 	return ""
@@ -176,7 +176,7 @@ func (b *build) limited(status int) (unfit, refused string) {
 	switch previous := b.lookup.usable(); {
 	case status >= http.StatusInternalServerError && previous != nil && previous.Servable(b.received):
 		return "status", "" // the page must not be lost to a failure
-	case previous == nil && b.lookup.read.Past() == nil: // else nothing is stored anyway
+	case previous == nil && !b.lookup.past.Is(): // else nothing is stored anyway
 		return "", b.admits()
 	}
 	return "", ""

@@ -2,7 +2,6 @@ package middleware
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -10,9 +9,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/cacheguard/go/internal/cache/inprocess"
-	"github.com/cacheguard/go/internal/cache/off"
-	"github.com/cacheguard/go/internal/cache/pages"
+	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -22,7 +19,8 @@ import (
 type lookup struct {
 	x       *request
 	variant variant
-	read    pages.Read   // its key, and the context of ask
+	key     string
+	past    cacheguard.Past
 	why     string       // why the handler is asked, as Cache-Status says it
 	routing *chi.Context // a copy: chi reuses its own as soon as the request is answered
 	reload  reload       // of the exchange, when the lookup began
@@ -66,18 +64,12 @@ func (l *lookup) usable() *record.Record {
 	return l.previous
 }
 
-// isOff reports whether the page was made without the cache because somebody wants that.
-func (l *lookup) isOff() bool {
-	past := l.read.Past()
-	return errors.Is(past, off.ErrBypassed) || errors.Is(past, inprocess.ErrDisabled)
-}
-
 // switchedOff is why a response is not stored then, whatever else is in the way.
 const switchedOff = "bypass"
 
 // detail is why a response is not stored, of a read with that reason.
 func (l *lookup) detail(reason string) string {
-	if l.isOff() {
+	if l.past.IsWanted() {
 		return switchedOff
 	}
 	return reason
@@ -106,20 +98,19 @@ func (a reload) replaces(rec *record.Record) bool {
 func (l *lookup) request(ctx context.Context) *http.Request {
 	r := l.x.r.Clone(ctx) // handlers change its URL, form and path values in place, and may run twice, or beside those in front
 	r.Header = l.x.cache.names.Header(r.Header)
-	r.Method, r.Close = http.MethodGet, false
-	canonical.Form(r)
+	canonical.Settle(r)
 	rules.DropConditions(r.Header)
-	for _, name := range []string{"If-Range", "Range"} {
-		r.Header.Del(name)
-	}
 	if len(r.Header["Upgrade"]) > 0 { // to no avail: the response is for others too
 		r.Header.Del("Upgrade")
 		r.Header.Del("Http2-Settings")
 	}
 	r.Header.Del("Connection") // a proxy behind would drop the fields it names, perhaps one that is set here
 	if previous := l.usable(); previous != nil {
-		setIf(r.Header, "If-None-Match", previous.Get("Etag"))
-		setIf(r.Header, "If-Modified-Since", previous.Get("Last-Modified"))
+		for condition, validator := range map[string]string{"If-None-Match": "Etag", "If-Modified-Since": "Last-Modified"} {
+			if value := previous.Get(validator); value != "" {
+				r.Header.Set(condition, value)
+			}
+		}
 	}
 	return r
 }
@@ -130,15 +121,7 @@ func (l *lookup) backgroundRequest(ctx context.Context) *http.Request {
 	if l.routing != nil {
 		ctx = context.WithValue(ctx, chi.RouteCtxKey, l.routing.Clone())
 	}
-	r := l.request(ctx)
-	r.Body = http.NoBody
-	return r
-}
-
-func setIf(h http.Header, name, value string) {
-	if value != "" {
-		h.Set(name, value)
-	}
+	return l.request(ctx)
 }
 
 // load lets the handler make the response, and returns its record. The Guard calls it, once for all

@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -14,7 +15,7 @@ import (
 
 // A mark is a record that says that a page cannot be stored. While it holds, requests go straight to the handler. When its time is up
 // (Config.PassFor), they do so for as long again, so that nobody has to wait for the check: the response to the first of them shows
-// whether the page can be stored by now.
+// whether the page can be stored by now. Where a header shows that earlier, the mark ends at once.
 
 // freshnessOfMark is freshness for a mark.
 func freshnessOfMark(rec *record.Record, now time.Time) cacheguard.Verdict {
@@ -29,9 +30,8 @@ func freshnessOfMark(rec *record.Record, now time.Time) cacheguard.Verdict {
 
 // checkMark learns from a response that passed through whether the mark still holds. A partial response shows how large the page is.
 func (l *lookup) checkMark(status int, h http.Header, began time.Time) {
-	cache, h := l.x.cache, writer.Canonical(h)
-	cache.rules.Correct(l.x.r, h)
-	holds := rules.DeclaredSize(status, h) > int64(cache.cfg.MaxBody)
+	cache := l.x.cache
+	h, holds := l.judged(status, h)
 	switch {
 	case status >= 400, status == http.StatusNotModified, status == http.StatusPartialContent && !holds:
 		return
@@ -47,6 +47,29 @@ func (l *lookup) checkMark(status int, h http.Header, began time.Time) {
 	default: // it is known already
 	}
 }
+
+// mends corrects the detail of a response that passed through because of a mark, by the response's own header, and reports whether that could be
+// stored: then the mark ends. What only a body showed, no header refutes.
+func (l *lookup) mends(why string, status int, h http.Header, began time.Time) (detail string, mended bool) {
+	if !slices.Contains(shownByHeader, why) || status >= 400 || status == http.StatusNotModified || status == http.StatusPartialContent {
+		return why, false
+	}
+	h, tooLarge := l.judged(status, h)
+	if detail = l.x.assess(status, h, began, l.x.now()).Unfit; detail == "" && tooLarge {
+		detail = writer.TooLarge
+	}
+	return detail, detail == ""
+}
+
+// judged is the header that a response is judged by, and whether it says that its body is too large.
+func (l *lookup) judged(status int, h http.Header) (corrected http.Header, tooLarge bool) {
+	h = writer.Canonical(h)
+	l.x.cache.rules.Correct(l.x.r, h)
+	return h, rules.DeclaredSize(status, h) > int64(l.x.cache.cfg.MaxBody)
+}
+
+// shownByHeader are the reasons of a mark that each response shows by its header.
+var shownByHeader = []string{"no-store", "private", "authorization", "set-cookie", "vary", "status", "stale", "no-lifetime"}
 
 // renewMark keeps a mark whose time is up, if the response of the request that found it could not be stored either.
 func (l *lookup) renewMark(ctx context.Context) ([]byte, error) {

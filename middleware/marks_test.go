@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // expiredMark is a mark whose time is up.
 func expiredMark(path string) record.Record {
 	received := time.Now().Add(-defaultPassFor - time.Second)
-	return record.Record{Kind: record.PassThrough, ID: "a", Location: "http://" + host + path, Received: received, Until: defaultPassFor}
+	return record.Record{Kind: record.PassThrough, ID: "a", Location: "//" + host + path, Received: received, Until: defaultPassFor}
 }
 
 // mark stores a mark whose time is up, with the reason why it was made.
@@ -170,7 +171,7 @@ func TestAPageIsNotConfusedWithTheMarkThatWasReadBefore(t *testing.T) {
 	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Host = host
-	x := &exchange{request: request{cache: f.caches[0], r: r, location: "http://" + host + "/"}}
+	x := &exchange{request: request{cache: f.caches[0], r: r, location: "//" + host + "/"}}
 	l := x.newLookup(variant{}, "uri-miss")
 	mark := expiredMark("/")
 	expect.Equal(t, "the mark", l.evaluate(mark.Encode()), cacheguard.Refresh)
@@ -185,7 +186,7 @@ func TestWhatOnlyTheLocalTierHasIsReplacedForTheRequestThatFindsIt(t *testing.T)
 	for name, rec := range map[string]record.Record{
 		"a mark": expiredMark("/"),
 		"a page": {
-			Kind: record.Stored, ID: "a", Location: "http://" + host + "/", Received: time.Now().Add(-time.Minute), Status: http.StatusOK,
+			Kind: record.Stored, ID: "a", Location: "//" + host + "/", Received: time.Now().Add(-time.Minute), Status: http.StatusOK,
 			Terms: record.Terms{Explicit: true, Lifetime: time.Second, SWR: time.Hour},
 		},
 	} {
@@ -203,4 +204,53 @@ func TestWhatOnlyTheLocalTierHasIsReplacedForTheRequestThatFindsIt(t *testing.T)
 			expect.Equal(t, "calls", p.calls.Load(), 1)
 		})
 	}
+}
+
+func TestAMarkEndsWithTheFirstResponseWhoseHeaderRefutesIt(t *testing.T) {
+	t.Parallel()
+	for reason, line := range map[string]string{"set-cookie": "Set-Cookie: a=b", "private": "Cache-Control: private", "no-lifetime": "Vary: Accept"} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			name, value, _ := strings.Cut(line, ": ")
+			var mended atomic.Bool
+			p := newPage(func(w http.ResponseWriter, r *http.Request) {
+				if !mended.Load() {
+					w.Header().Set(name, value)
+				} else {
+					w.Header().Set("Cache-Control", "max-age=60")
+				}
+				says("page")(w, r)
+			})
+			f := newFleet(t, 1, Config{PassFor: time.Hour}, p)
+			for range 2 {
+				expect.Equal(t, "before", strings.HasSuffix(f.get("/").cacheStatus(), "; detail="+reason), true)
+			}
+			mended.Store(true)
+			expect.Equal(t, "the first after that", f.get("/").cacheStatus(), "cacheguard; fwd=uri-miss")
+			f.get("/")
+			f.get("/")
+			expect.Equal(t, "calls", p.calls.Load(), 4)
+			mended.Store(false)
+			expect.Equal(t, "stored", strings.HasPrefix(f.get("/").cacheStatus(), "cacheguard; hit"), true)
+		})
+	}
+}
+
+// What its header says was never what was in the way: it must not be loaded again and again, while all others wait.
+func TestAMarkForWhatNoHeaderShowsStays(t *testing.T) {
+	t.Parallel()
+	p := newPage(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		for range 20 {
+			_, _ = w.Write([]byte("too large")) // of which nothing is announced
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+	f := newFleet(t, 1, Config{PassFor: time.Hour, MaxBody: 100}, p)
+	f.get("/")
+	made := f.marked("/")
+	for range 3 {
+		expect.Equal(t, "Cache-Status", f.get("/").cacheStatus(), "cacheguard; fwd=uri-miss; detail=too-large")
+	}
+	expect.Equal(t, "the mark", f.marked("/").ID, made.ID)
 }

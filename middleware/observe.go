@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/run/errs"
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 func init() { observe.Register((*Cache).observed) }
@@ -63,11 +63,11 @@ func (c *Cache) count(res *Response, path string) {
 	}
 	t.results.Add(slices.Index(t.words, string(res.Result)))
 	if res.Result == Passed && res.NotStored != "" {
-		if i := slices.Index(t.reasons, res.NotStored); i >= 0 {
-			t.passed.Add(i)
-		} else {
-			t.passed.Add(len(t.reasons) - 1)
+		i := slices.Index(t.reasons, res.NotStored)
+		if i < 0 {
+			i = len(t.reasons) - 1
 		}
+		t.passed.Add(i)
 	}
 }
 

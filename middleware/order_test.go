@@ -61,13 +61,16 @@ func TestWhoMayAskIsDecidedInFrontForHitsToo(t *testing.T) {
 func TestTheAddressOfAClientTellsNoPagesApart(t *testing.T) {
 	t.Parallel()
 	for name, address := range map[string]wrap{
-		"ClientIPFromXFF": chimiddleware.ClientIPFromXFFTrustedProxies(1),
-		"RealIP":          chimiddleware.RealIP, //nolint:staticcheck // many services still have it
+		"ClientIPFromXFF":               chimiddleware.ClientIPFromXFF("127.0.0.0/8"),
+		"ClientIPFromXFFTrustedProxies": chimiddleware.ClientIPFromXFFTrustedProxies(1),
+		"ClientIPFromHeader":            chimiddleware.ClientIPFromHeader("X-Real-Ip"),
+		"ClientIPFromRemoteAddr":        chimiddleware.ClientIPFromRemoteAddr,
+		"RealIP":                        chimiddleware.RealIP, //nolint:staticcheck // some services still have it
 	} {
 		p := newPage(says("page", fresh))
 		f := inOrder(t, Config{}, []wrap{address}, nil, p)
-		f.warm("/", "X-Forwarded-For: 192.0.2.1")
-		expect.Equal(t, name+": another client", isHit(f.get("/", "X-Forwarded-For: 192.0.2.2")), true)
+		f.warm("/", "X-Forwarded-For: 192.0.2.1", "X-Real-Ip: 192.0.2.1")
+		expect.Equal(t, name+": another client", isHit(f.get("/", "X-Forwarded-For: 192.0.2.2", "X-Real-Ip: 192.0.2.2")), true)
 	}
 }
 

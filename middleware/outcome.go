@@ -112,6 +112,9 @@ func (b *build) mark(kind record.Kind, until time.Duration) (*record.Record, tim
 	if b.w.Unfit != "" {
 		rec.SetWhy(b.w.Unfit)
 	}
+	if len(b.trailer) > 0 {
+		rec.Trailer = rec.Header // that showed it
+	}
 	b.keepID(rec)
 	return rec, 2 * until
 }

@@ -73,7 +73,7 @@ func (x *request) searchBy(said *canonical.Search) {
 	}
 	x.cache.search.Learn(x.location, said)
 	key, location, selects := x.cache.names.Searched(x.r, said)
-	x.search, x.key, x.location, x.unnamed = said, key, location, append(x.unnamed, selects)
+	x.search, x.key, x.location, x.unnamed = said, key, location, append(canonical.WithoutQuery(x.unnamed), selects)
 }
 
 // searched is what counts of the request's query.
@@ -107,6 +107,14 @@ func routedForHead(r *http.Request) bool {
 		return true
 	}
 	return strings.HasPrefix(r.Pattern, http.MethodHead+" ")
+}
+
+// hostReadInFront is the host as it was sent, if a router in front may have chosen the handler by it.
+func hostReadInFront(r *http.Request) string {
+	if c := chi.RouteContext(r.Context()); r.Pattern != "" || c != nil && len(c.RoutePatterns) > 0 {
+		return r.Host
+	}
+	return ""
 }
 
 // route is the pattern of the route that answered, if the router is one that says so.

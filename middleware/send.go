@@ -14,8 +14,11 @@ import (
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
-// sendStored answers with a response that is stored in one piece: whole, or the part of it that the client wants.
-func (x *exchange) sendStored(l *lookup, got found) {
+// send answers with a stored response: all of it, or the part that the client wants. It reports whether the answer has to start over.
+func (x *exchange) send(l *lookup, got found) (again bool) {
+	if got.rec.Kind == record.Sliced {
+		return x.sendSliced(l, got)
+	}
 	now, rec, trailer := l.sentAt(got), got.rec, got.trailer()
 	h := x.w.Header()
 	x.setHead(h, got)
@@ -40,6 +43,7 @@ func (x *exchange) sendStored(l *lookup, got found) {
 	default:
 		x.write(rec, trailer)
 	}
+	return false
 }
 
 // describe is the member of Cache-Status for a stored response.

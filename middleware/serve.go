@@ -41,7 +41,7 @@ func (x *request) identify(front http.Header) {
 		x.front = writer.Canonical(front)
 		x.varies, x.forbidden = canonical.VaryFields(nil, x.front), x.cache.rules.Forbids(x.front)
 	}
-	host := x.r.Host
+	host := hostReadInFront(x.r)
 	x.r = x.cache.names.Request(x.r)
 	x.key, x.location = x.cache.names.Page(x.r)
 	x.unnamed = x.cache.names.Unnamed(x.r, host)
@@ -71,7 +71,7 @@ func (x *exchange) serve() {
 	case x.personal(), x.cache.cfg.Bypass != nil && x.cache.cfg.Bypass(x.r):
 		x.bypass("")
 	case x.want.NoStore && !x.want.OnlyIfCached:
-		x.passThrough("request")
+		x.passThrough("request", "")
 	default:
 		x.serveCached()
 	}
@@ -101,11 +101,11 @@ func dropsFields(h http.Header) bool {
 // serveUnsafe lets the handler answer, and invalidates what it has changed before the client learns of it. By then, the handler may have
 // made another URL of the one that the client asked for.
 func (x *exchange) serveUnsafe() {
-	base, keys := x.cache.names.Base(x.r), x.cache.names.Keys(x.r)
+	asked := x.cache.names.Asked(x.r)
 	x.callHandler(Passed, func(status int) {
 		f := cachestatus.Forward{Why: "method"}
 		if status >= 200 && status < 400 && x.cache.invalidates(x.r.Method) {
-			if x.res.NotInvalidated = x.cache.invalidateAfter(x.r.Context(), base, keys, x.w.Header()); x.res.NotInvalidated != nil {
+			if x.res.NotInvalidated = x.cache.invalidateAfter(x.r.Context(), asked, x.w.Header()); x.res.NotInvalidated != nil {
 				f.Detail = "not-invalidated"
 			}
 		}

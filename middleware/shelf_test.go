@@ -43,7 +43,7 @@ const (
 func newShelf(t *testing.T, by string, cfg middleware.Config) *shelf {
 	t.Helper()
 	s := &shelf{T: t, by: by}
-	s.env = cacheguardtest.New(t, cacheguard.Config{Hooks: cacheguard.Hooks{OnJoin: func(string) { s.joined.Add(1) }}})
+	s.env = cacheguardtest.New(t, cacheguard.Config{Observers: []cacheguard.Observer{cacheguard.On(cacheguard.EventJoin, func(context.Context, cacheguard.Event) { s.joined.Add(1) })}})
 	s.says("old", "")
 	cfg.Prefixes, cfg.KeepFor = []string{"/shop/"}, time.Hour
 	switch by {

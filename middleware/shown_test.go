@@ -21,7 +21,7 @@ type shown struct {
 }
 
 // watch is the operator's page of a Cache, which counts from now on.
-func watch(t *testing.T, cache *Cache) http.Handler {
+func watching(t *testing.T, cache *Cache) http.Handler {
 	t.Helper()
 	h := admin.NewHandler(admin.Config{Pages: []admin.Pages{cache}})
 	look(t, h)
@@ -51,7 +51,7 @@ func text(t *testing.T, h http.Handler, path string) string {
 func TestTheOperatorSeesHowPagesWereAnswered(t *testing.T) {
 	t.Parallel()
 	cache := newCache(t, Config{Space: "shop"})
-	h := watch(t, cache)
+	h := watching(t, cache)
 	site := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
 		_, _ = w.Write([]byte("page"))
@@ -69,7 +69,7 @@ func TestTheOperatorSeesHowPagesWereAnswered(t *testing.T) {
 func TestTheOperatorSeesEveryAnswer(t *testing.T) {
 	t.Parallel()
 	cache := newCache(t, Config{Limits: Limits{URL: 10}})
-	h := watch(t, cache)
+	h := watching(t, cache)
 	cache.Handler(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://shop/a-long-one", nil))
 	redistest.Await(t, "it is counted", func() bool { return look(t, h).Answers["refused"] == 1 })
 	s, page := look(t, h), text(t, h, "/")

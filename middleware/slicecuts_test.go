@@ -153,7 +153,7 @@ func TestAnInstanceWithoutSlicesPassesASlicedPageThrough(t *testing.T) {
 	p := newFilm()
 	f := newFleet(t, 1, Config{MaxBody: 200}, p)
 	f.keep("/", record.Record{
-		Kind: record.Sliced, ID: "a", Parts: "b", Length: 1000, Location: "http://" + host + "/", Status: http.StatusOK,
+		Kind: record.Sliced, ID: "a", Parts: "b", Length: 1000, Location: "//" + host + "/", Status: http.StatusOK,
 		Terms: record.Terms{Lifetime: 1 << 50, Explicit: true},
 	})
 	a := f.get("/", "Range: bytes=0-9")

@@ -30,7 +30,7 @@ type versions struct {
 func newVersions(t *testing.T, cfg middleware.Config, control string) *versions {
 	t.Helper()
 	v := &versions{T: t}
-	v.env = cacheguardtest.New(t, cacheguard.Config{Hooks: cacheguard.Hooks{OnLoad: func(string, time.Duration, error) { v.loads.Add(1) }}})
+	v.env = cacheguardtest.New(t, cacheguard.Config{Observers: []cacheguard.Observer{cacheguard.On(cacheguard.EventLoad, func(context.Context, cacheguard.Event) { v.loads.Add(1) })}})
 	v.control.Store(control)
 	cache, err := middleware.New(v.env.Guard, cfg)
 	if err != nil {

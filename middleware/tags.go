@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -47,7 +46,7 @@ func (c *Cache) tagsOf(rec *record.Record) []string {
 			h[name] = append(h[name], p.Value)
 		}
 	}
-	groups := c.namesOf(groupName, canonical.Origin(rec.Location)+canonical.Separator, rules.Groups(h[rules.CacheGroups]))
+	groups := c.namesOf(groupName, canonical.Site(rec.Location)+canonical.Separator, rules.Groups(h[rules.CacheGroups]))
 	return append(c.namesOf(tagName, "", rules.Tags(h)), groups...)
 }
 
@@ -66,19 +65,27 @@ func (c *Cache) namesOf(what, within string, tags []string) []string {
 // prefixTags are the Guard's tags of the prefixes that a request falls under: by the path that the client sent, by the path that a
 // router made of it, and by both as handlers see them that clean paths (//shop/a, /x/../shop/a).
 func (c *Cache) prefixTags(r *http.Request) (names []string) {
-	if len(c.cfg.Prefixes) == 0 {
+	if len(c.prefixes) == 0 {
 		return nil
 	}
 	paths := []string{r.URL.Path, cleaned(r.URL.Path)}
 	if u, err := url.ParseRequestURI(r.RequestURI); err == nil {
 		paths = append(paths, u.Path, cleaned(u.Path))
 	}
-	for _, prefix := range c.cfg.Prefixes {
+	for _, prefix := range c.prefixes {
 		if slices.ContainsFunc(paths, func(asked string) bool { return strings.HasPrefix(asked, prefix) }) {
 			names = append(names, c.names.Key(prefixName, prefix))
 		}
 	}
 	return names
+}
+
+// unescapedPath is a path as handlers see it, which is how prefixes are compared.
+func unescapedPath(p string) string {
+	if plain, err := url.PathUnescape(p); err == nil {
+		return plain
+	}
+	return p
 }
 
 // cleaned is the shortest path with the same meaning; a slash at its end stays.
@@ -108,7 +115,7 @@ func (c *Cache) stores(ctx context.Context, rec *record.Record, keep time.Durati
 		cacheguard.SetTags(ctx, c.tagsOf(rec)...)
 	}
 	if rec.WasRead() {
-		pages.Again(ctx)
+		cacheguard.KeepTags(ctx)
 	}
 	cacheguard.SetTTL(ctx, keep)
 	return rec.Encode()

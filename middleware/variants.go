@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/record"
 )
 
@@ -22,16 +21,15 @@ func (l *lookup) holds(ctx context.Context, keep time.Duration) {
 		rec, err := record.Decode(raw)
 		return err == nil && rec.ID == l.variant.page() && rec.Location == x.location && x.left(rec) < keep
 	}
-	source := cacheguard.Source[[]byte]{Unlimited: true, Tags: x.cache.prefixTags(x.r)}
-	ctx = &pages.Read{Context: ctx, Key: x.key}
-	if raw, _, err := cacheguard.Fetch(ctx, x.cache.guard, x.key, source); err != nil || !ends(raw) {
-		return
-	}
+	source := cacheguard.Source[[]byte]{Unlimited: true, Part: true, Tags: x.cache.prefixTags(x.r)}
 	source.Judge = func(raw []byte) cacheguard.Verdict {
 		if ends(raw) {
 			return cacheguard.Refresh
 		}
 		return cacheguard.Serve
+	}
+	if raw, _, err := cacheguard.Fetch(ctx, x.cache.guard, x.key, source); err != nil || !ends(raw) {
+		return
 	}
 	source.Load = func(ctx context.Context, old *[]byte) ([]byte, error) {
 		cacheguard.SetTTL(ctx, 0)

@@ -9,9 +9,12 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"sync"
+
+	"github.com/cacheguard/go/middleware/internal/canonical"
 )
 
 // Warm asks the handler for pages that are missing or stale, and stores them: after a deployment, or before a sale. It returns how many of
@@ -80,13 +83,13 @@ func (c *Cache) warm(ctx context.Context, handler http.Handler, url string, head
 }
 
 // received is a request for a page as a server receives it.
-func received(ctx context.Context, url string, header http.Header) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func received(ctx context.Context, page string, header http.Header) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, canonical.AsSent(page), nil)
 	if err != nil {
 		return nil, err
 	}
-	if r.Host == "" {
-		return nil, errors.New("it names no host")
+	if r.Host == "" || r.URL.User != nil {
+		return nil, errors.New("it names no host, or a user")
 	}
 	r.Header = header.Clone()
 	if r.Header == nil {
@@ -96,9 +99,9 @@ func received(ctx context.Context, url string, header http.Header) (*http.Reques
 		r.TLS = &tls.ConnectionState{HandshakeComplete: true, ServerName: r.URL.Hostname()}
 	}
 	r.RequestURI = r.URL.RequestURI()
-	r.URL.Scheme, r.URL.Host, r.URL.Fragment, r.URL.RawFragment = "", "", "", ""
 	r.RemoteAddr = "127.0.0.1:0"
-	return r, nil
+	r.URL, err = url.ParseRequestURI(r.RequestURI)
+	return r, err
 }
 
 // unread is the http.ResponseWriter of a response that nobody reads.

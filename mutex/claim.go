@@ -96,6 +96,9 @@ func try(ctx context.Context, name string, k *Locker) (*locker.Lease, queue.Gran
 }
 
 func (c *claim) granted(g queue.Grant, err error) (*locker.Lease, queue.Grant, error) {
+	if err == nil {
+		c.guest.Told()
+	}
 	c.since = time.Now()
 	c.least.Store(int64(c.of.minHold))
 	return &c.lease, g, err
@@ -105,6 +108,7 @@ func (c *claim) granted(g queue.Grant, err error) (*locker.Lease, queue.Grant, e
 func (c *claim) Ask(ctx context.Context, inbox string) (queue.Answer, error) {
 	answer, err := c.ask(ctx, queue.Grace(c.ttl()), inbox)
 	if err == nil {
+		c.guest.Told()
 		c.answered = answer.Fence
 		if c.of.fair {
 			c.guest.Answered(answer.Sent, answer.Clock)

@@ -9,8 +9,9 @@ import (
 
 // The errors of all locks of the library: packages rwlock, semaphore and those below consensus have them by the same names.
 var (
-	// ErrNotAcquired is returned when somebody else has the lock: by TryLock at once, and by Lock when its context ends
-	// while it waits; then the error matches the context's error and its cause too.
+	// ErrNotAcquired is returned when somebody else has the lock: by TryLock at once, and by Lock when its context ends after it was told so;
+	// then the error matches the context's error and its cause too. A server that says nothing, or a context that has ended before, does not
+	// make an error match it.
 	ErrNotAcquired = lifecycle.ErrNotAcquired
 
 	// ErrLeaseLost is the cause of a lease's context when the lease can no longer be trusted: it could not be

@@ -55,7 +55,7 @@ func ExampleLocker_Lock() {
 	defer cancel()
 	lease, err := locks.Lock(wait, "report")
 	if err != nil {
-		log.Fatal(err) // errors.Is(err, mutex.ErrNotAcquired): others had it all the time
+		log.Fatal(err) // errors.Is(err, mutex.ErrNotAcquired): others had it
 	}
 	fmt.Println(lease.Context().Err(), lease.Fence() > 0)
 	fmt.Println(lease.Unlock(context.Background()))

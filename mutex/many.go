@@ -3,10 +3,7 @@ package mutex
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-
-	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // Leases are locks held together.
@@ -38,7 +35,7 @@ func (k *Locker) LockMany(ctx context.Context, names ...string) (*Leases, error)
 	}
 	if cause := context.Cause(all.ctx); cause != nil { // while it waited for another
 		_ = all.Unlock(ctx)
-		return nil, fmt.Errorf("%w: %q: %w", ErrNotAcquired, errs.Short(names[0]), cause)
+		return nil, k.core().Failed("lock", names[0], cause)
 	}
 	return all, nil
 }

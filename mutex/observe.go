@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/lock/locker"
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 func init() {

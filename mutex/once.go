@@ -37,7 +37,7 @@ func (k *Locker) Once(
 	}
 	l, err := k.TryLock(ctx, name)
 	switch {
-	case err != nil && ctx.Err() == nil && errors.Is(err, ErrNotAcquired):
+	case errors.Is(err, ErrNotAcquired):
 		return false, nil
 	case err != nil:
 		return false, err

@@ -105,7 +105,10 @@ func askInTurns(ctx context.Context, name string, q *Quorum) (l *locker.Lease, g
 		if errors.Is(err, ErrNotAcquired) {
 			answered = asked
 		}
-		if err == nil || time.Since(answered) > ttl || ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil && err != nil && !answered.IsZero():
+			return l, g, ErrNotAcquired // as a majority has said
+		case err == nil || time.Since(answered) > ttl || ctx.Err() != nil:
 			return l, g, err
 		}
 		life.Sleep(ctx, pause/2+rand.N(pause))
@@ -134,6 +137,9 @@ func askAll(ctx context.Context, name string, q *Quorum) (*locker.Lease, queue.G
 	}
 	if err != nil {
 		b.Abandon()
+		if ctx.Err() != nil && !errors.Is(err, ErrNotAcquired) {
+			err = context.Cause(ctx) // once, and not from each server
+		}
 		return nil, g, err
 	}
 	return &b.lease, g, nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // observed is for package admin.

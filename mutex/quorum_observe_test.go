@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 func TestAQuorumShowsTheHolderThatAMajorityOfItsServersNames(t *testing.T) {

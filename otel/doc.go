@@ -2,7 +2,7 @@
 //
 //	t, err := otel.New(otel.Config{}) // the global providers
 //	...
-//	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", Hooks: t.Guard("shop")})
+//	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", Hooks: t.Guard("shop"), Observers: []cacheguard.Observer{t.Observer("shop")}})
 //	...
 //	t.Watch("shop", guard)
 //	t.Feed("shop", feed.Stats) // of package cdc
@@ -41,7 +41,6 @@
 //	cacheguard.get.duration           {cacheguard.cache, cacheguard.outcome, error.type}  Get and Fetch, and each key of a GetMany; not
 //	                                  what a middleware.Cache reads for a page
 //	cacheguard.load.duration          {cacheguard.cache, error.type}  runs of loaders; of a GetMany, for each key
-//	cacheguard.load.active            {cacheguard.cache}  loaders that run (Watch)
 //	cacheguard.wait.duration          {cacheguard.cache, error.type}  waits for other calls' loads
 //	cacheguard.fill.rejected          {cacheguard.cache, cacheguard.reason}  loaded values that were not stored: overtaken or unstorable
 //	cacheguard.stale.age              {cacheguard.cache}  how long past their TTL values were served
@@ -49,12 +48,8 @@
 //	cacheguard.lease.lost             {cacheguard.cache}  loads that lost their lease
 //	cacheguard.lease.takeovers        {cacheguard.cache}  leases taken over from an instance that did not renew them
 //	cacheguard.redis.errors           {cacheguard.cache, cacheguard.operation}  operations that failed
-//	cacheguard.breaker.open           {cacheguard.cache}  circuit breakers that are open
-//	cacheguard.invalidation.pending   {cacheguard.cache}  keys whose invalidation is still to be sent (Watch)
-//	cacheguard.intent.active          {cacheguard.cache}  intents of transactions that are not done (Watch)
-//	cacheguard.refresh.failed         {cacheguard.cache}  loads in the background that failed; no caller had their errors (Watch)
-//	cacheguard.shadow.gets            {cacheguard.cache, cacheguard.outcome}  Gets that also asked the cache (Config.Shadow, Watch): hit, miss
-//	                                  or failed; of the hits, how many differed from the source, and were old
+//	cacheguard.NAME                   {cacheguard.cache}  each number of Guard.Stats().All(), under its name without _total, such as
+//	                                  cacheguard.loads_in_flight (Watch)
 //	cacheguard.lock.wait.duration     {cacheguard.lock, cacheguard.outcome}  calls that asked for a lock: acquired, refused or error
 //	cacheguard.lock.hold.duration     {cacheguard.lock}  how long locks were held
 //	cacheguard.lock.lost              {cacheguard.lock}  locks that were found lost when they were unlocked
@@ -70,9 +65,5 @@
 //	cacheguard.feed.whole             {cacheguard.feed}  how often kinds were invalidated whole
 //	cacheguard.feed.reconnects        {cacheguard.feed}  how often reading ended with an error
 //
-// A service that already exports metrics with package metrics takes two fields for the spans:
-//
-//	hooks := m.Guard("shop")
-//	traced := t.Guard("shop")
-//	hooks.Begin, hooks.Origin = traced.Begin, traced.Origin
+// A service that already exports metrics with package metrics takes the spans alone: Hooks: t.Guard("shop").
 package otel

@@ -22,7 +22,7 @@ func ExampleNew() {
 	}
 	defer telemetry.Close()
 
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", Hooks: telemetry.Guard("shop")})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", Hooks: telemetry.Guard("shop"), Observers: []cacheguard.Observer{telemetry.Observer("shop")}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,49 +9,58 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/cache/pages"
 )
 
-// Guard returns the Hooks of a Guard, whose spans and metrics have the attribute cacheguard.cache=name.
+// Guard returns the Hooks of a Guard, whose spans have the attribute cacheguard.cache=name.
 func (t *Telemetry) Guard(name string) cacheguard.Hooks {
-	cache := cacheKey.String(name)
-	counted := metric.WithAttributeSet(attribute.NewSet(cache))
-	add := func(c metric.Int64Counter, more ...attribute.KeyValue) {
-		c.Add(context.Background(), 1, metric.WithAttributes(append(more, cache)...))
+	return cacheguard.Hooks{Begin: t.tasks(cacheKey.String(text(name))), Origin: origin}
+}
+
+// Observer returns an Observer of a Guard, whose metrics have the attribute cacheguard.cache=name.
+func (t *Telemetry) Observer(name string) cacheguard.Observer {
+	cache := cacheKey.String(text(name))
+	return &observer{t, cache, metric.WithAttributeSet(attribute.NewSet(cache))}
+}
+
+type observer struct {
+	*Telemetry
+
+	cache   attribute.KeyValue
+	counted metric.MeasurementOption
+}
+
+// Observe is part of cacheguard.Observer.
+func (o *observer) Observe(ctx context.Context, e cacheguard.Event) {
+	switch e.What {
+	case cacheguard.EventGet:
+		attributes := append(make([]attribute.KeyValue, 0, 3), o.cache)
+		if e.Outcome != "" {
+			attributes = append(attributes, outcomeKey.String(string(e.Outcome)))
+		}
+		record(ctx, o.gets, e.Took, attributes, e.Err)
+	case cacheguard.EventLoad:
+		record(context.Background(), o.loads, e.Took, []attribute.KeyValue{o.cache}, e.Err)
+	case cacheguard.EventStale:
+		o.staleAge.Record(context.Background(), e.Took.Seconds(), o.counted)
+	case cacheguard.EventRejected:
+		o.add(o.rejected, reasonKey.String("overtaken"))
+	case cacheguard.EventUnstorable:
+		o.add(o.rejected, reasonKey.String("unstorable"))
+	case cacheguard.EventDamaged, cacheguard.EventUnread, cacheguard.EventAlien:
+		o.add(o.damaged)
+	case cacheguard.EventLeaseLost:
+		o.add(o.lost)
+	case cacheguard.EventTakeover:
+		o.add(o.takeovers)
+	case cacheguard.EventRedisError:
+		if err, is := errors.AsType[*cacheguard.RedisError](e.Err); is {
+			o.add(o.redisErrors, operationKey.String(err.Op))
+		}
 	}
-	return cacheguard.Hooks{
-		Begin:  t.tasks(cache),
-		Origin: origin,
-		OnGet: func(ctx context.Context, key string, outcome cacheguard.Outcome, took time.Duration, err error) {
-			if pages.IsRead(ctx, key) {
-				return // a page may need several
-			}
-			attributes := append(make([]attribute.KeyValue, 0, 3), cache)
-			if outcome != "" {
-				attributes = append(attributes, outcomeKey.String(string(outcome)))
-			}
-			record(ctx, t.gets, took, attributes, err)
-		},
-		OnLoad: func(_ string, took time.Duration, err error) {
-			record(context.Background(), t.loads, took, []attribute.KeyValue{cache}, err)
-		},
-		OnStale: func(_ string, past time.Duration) {
-			t.staleAge.Record(context.Background(), past.Seconds(), counted)
-		},
-		OnRejected:   func(string) { add(t.rejected, reasonKey.String("overtaken")) },
-		OnUnstorable: func(string, error) { add(t.rejected, reasonKey.String("unstorable")) },
-		OnDamaged:    func(string, error) { add(t.damaged) },
-		OnLeaseLost:  func(string) { add(t.lost) },
-		OnTakeover:   func(string) { add(t.takeovers) },
-		OnRedisError: func(err *cacheguard.RedisError) { add(t.redisErrors, operationKey.String(err.Op)) },
-		OnBreaker: func(open bool) {
-			change := int64(-1)
-			if open {
-				change = 1
-			}
-			t.breakers.Add(context.Background(), change, counted)
-		},
-	}
+}
+
+func (o *observer) add(c metric.Int64Counter, more ...attribute.KeyValue) {
+	c.Add(context.Background(), 1, metric.WithAttributes(append(more, o.cache)...))
 }
 
 // record records a duration, with the kind of the error if there is one.

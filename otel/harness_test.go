@@ -48,9 +48,8 @@ func observe(t *testing.T, instances int, cfg Config, options ...sdktrace.Tracer
 		}
 	})
 	for range instances {
-		hooks := o.telemetry.Guard("shop")
-		hooks.OnJoin = func(key string) { o.joined <- key }
-		g, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: o.prefix, Hooks: hooks})
+		joins := cacheguard.On(cacheguard.EventJoin, func(_ context.Context, e cacheguard.Event) { o.joined <- e.Key })
+		g, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Prefix: o.prefix, Hooks: o.telemetry.Guard("shop"), Observers: []cacheguard.Observer{o.telemetry.Observer("shop"), joins}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,6 +132,10 @@ func (o *observed) counts() map[string]int64 {
 					counts[m.Name+labels(p.Attributes)] = p.Value
 				}
 			case metricdata.Gauge[float64]:
+				for _, p := range data.DataPoints {
+					counts[m.Name+labels(p.Attributes)] = int64(p.Value)
+				}
+			case metricdata.Sum[float64]:
 				for _, p := range data.DataPoints {
 					counts[m.Name+labels(p.Attributes)] = int64(p.Value)
 				}

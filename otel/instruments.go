@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 	"sync"
 
+	otelapi "go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -33,38 +35,87 @@ func (m *maker) counter(name, unit, about string) metric.Int64Counter {
 	return c
 }
 
-// watched are the guards that are asked when metrics are collected.
+// watched are the guards that are asked when metrics are collected, and the instruments for the numbers that they have.
 type watched struct {
-	mu     sync.Mutex
-	guards map[string]*cacheguard.Guard
+	mu           sync.Mutex
+	closed       bool
+	guards       map[string]*cacheguard.Guard
+	of           map[string]metric.Float64Observable
+	registration metric.Registration // nil: nothing is watched
 }
 
 // Watch reads a Guard's Stats whenever metrics are collected. The name is the one given to Guard; a Guard watched under a
-// name replaces the one before.
+// name replaces the one before. The meter's errors go to the ErrorHandler of OpenTelemetry.
 func (t *Telemetry) Watch(name string, guard *cacheguard.Guard) {
-	t.watched.mu.Lock()
-	defer t.watched.mu.Unlock()
-	if t.watched.guards == nil {
-		t.watched.guards = make(map[string]*cacheguard.Guard)
+	w := &t.watched
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
 	}
-	t.watched.guards[name] = guard
+	if w.guards == nil {
+		w.guards, w.of = make(map[string]*cacheguard.Guard), make(map[string]metric.Float64Observable)
+	}
+	w.guards[text(name)] = guard
+	if err := w.registerLocked(t.meter, guard); err != nil {
+		otelapi.Handle(err)
+	}
 }
 
-func (t *Telemetry) observe(_ context.Context, o metric.Observer) error {
-	t.watched.mu.Lock()
-	guards := maps.Clone(t.watched.guards)
-	t.watched.mu.Unlock()
+// registerLocked makes the instruments that the Guard's numbers lack, and has them collected.
+func (w *watched) registerLocked(meter metric.Meter, guard *cacheguard.Guard) (err error) {
+	before := len(w.of)
+	for n := range guard.Stats().All() {
+		name, total := strings.CutSuffix(n.Name, "_total")
+		var made metric.Float64Observable
+		var failed error
+		switch {
+		case w.of[n.Name] != nil:
+			continue
+		case total:
+			made, failed = meter.Float64ObservableCounter("cacheguard."+name, metric.WithDescription(n.Help))
+		default:
+			made, failed = meter.Float64ObservableGauge("cacheguard."+name, metric.WithDescription(n.Help))
+		}
+		if err = errors.Join(err, failed); failed == nil {
+			w.of[n.Name] = made
+		}
+	}
+	if len(w.of) == before {
+		return err
+	}
+	if w.registration != nil {
+		err = errors.Join(err, w.registration.Unregister())
+	}
+	all := make([]metric.Observable, 0, len(w.of))
+	for _, made := range w.of {
+		all = append(all, made)
+	}
+	var failed error
+	w.registration, failed = meter.RegisterCallback(w.observe, all...)
+	return errors.Join(err, failed)
+}
+
+func (w *watched) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	if w.registration == nil {
+		return nil
+	}
+	return w.registration.Unregister()
+}
+
+func (w *watched) observe(_ context.Context, o metric.Observer) error {
+	w.mu.Lock()
+	guards, of := maps.Clone(w.guards), maps.Clone(w.of)
+	w.mu.Unlock()
 	for name, guard := range guards {
-		stats, cache := guard.Stats(), metric.WithAttributes(cacheKey.String(name))
-		o.ObserveInt64(t.loading, int64(stats.Loading), cache)
-		o.ObserveInt64(t.pending, int64(stats.Pending), cache)
-		o.ObserveInt64(t.intents, int64(stats.Intents), cache)
-		o.ObserveInt64(t.failedRefreshes, int64(stats.FailedRefreshes), cache)
-		for outcome, n := range map[string]uint64{
-			"hit": stats.Shadowed.Hits, "miss": stats.Shadowed.Missed, "failed": stats.Shadowed.Failed, "differed": stats.Shadowed.Differed,
-			"old": stats.Shadowed.Old,
-		} {
-			o.ObserveInt64(t.shadows, int64(n), metric.WithAttributes(cacheKey.String(name), outcomeKey.String(outcome)))
+		cache := metric.WithAttributes(cacheKey.String(name))
+		for n := range guard.Stats().All() {
+			if made := of[n.Name]; made != nil { // else it was added since
+				o.ObserveFloat64(made, n.Value, cache)
+			}
 		}
 	}
 	return nil

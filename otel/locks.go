@@ -29,7 +29,7 @@ type lock struct {
 }
 
 func (t *Telemetry) lock(name string) *lock {
-	l := &lock{Telemetry: t, name: lockKey.String(name), byOutcome: make(map[string]metric.MeasurementOption)}
+	l := &lock{Telemetry: t, name: lockKey.String(text(name)), byOutcome: make(map[string]metric.MeasurementOption)}
 	l.counted = metric.WithAttributeSet(attribute.NewSet(l.name))
 	for _, outcome := range []string{"acquired", "refused", "error"} {
 		l.byOutcome[outcome] = metric.WithAttributeSet(attribute.NewSet(l.name, outcomeKey.String(outcome)))
@@ -50,7 +50,7 @@ func (l *lock) outcome(err error) string {
 func (l *lock) begin(ctx context.Context, call, name string) func(error) {
 	_, span := l.tracer.Start(ctx, "cacheguard.lock", trace.WithAttributes(l.name, callKey.String(call)))
 	if l.keys {
-		span.SetAttributes(nameKey.String(name))
+		span.SetAttributes(nameKey.String(text(name)))
 	}
 	return func(err error) {
 		outcome := l.outcome(err)

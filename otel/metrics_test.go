@@ -14,6 +14,7 @@ import (
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	shown "github.com/cacheguard/go/internal/watch/observe"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
 	"github.com/cacheguard/go/semaphore"
@@ -27,7 +28,7 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 	why := errors.New("broken")
 	for range 2 {
 		_, err := cacheguard.Get(t.Context(), g, "k", func(context.Context) (int, error) {
-			expect.Equal(t, "loads that run", o.counts()["cacheguard.load.active{cacheguard.cache=shop}"], 1)
+			expect.Equal(t, "loads that run", o.counts()["cacheguard.loads_in_flight{cacheguard.cache=shop}"], 1)
 			return 1, nil
 		})
 		expect.ErrorIs(t, err, nil)
@@ -46,14 +47,25 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		"cacheguard.load.duration{cacheguard.cache=shop}":                                            2,
 		"cacheguard.load.duration{cacheguard.cache=shop,error.type=_OTHER}":                          1,
 		"cacheguard.fill.rejected{cacheguard.cache=shop,cacheguard.reason=overtaken}":                1,
-		"cacheguard.load.active{cacheguard.cache=shop}":                                              0,
-		"cacheguard.invalidation.pending{cacheguard.cache=shop}":                                     0,
-		"cacheguard.intent.active{cacheguard.cache=shop}":                                            0,
+		"cacheguard.loads_in_flight{cacheguard.cache=shop}":                                          0,
+		"cacheguard.pending_invalidations{cacheguard.cache=shop}":                                    0,
+		"cacheguard.intents{cacheguard.cache=shop}":                                                  0,
 	} {
 		if got, there := counts[name]; !there || got != want {
 			t.Errorf("%s is %d (%t), want %d; there are %v", name, got, there, want, counts)
 		}
 	}
+}
+
+func TestANumberThatIsAddedIsExported(t *testing.T) {
+	t.Parallel()
+	o := observe(t, 1, Config{})
+	seen, _ := shown.Look[shown.Guard](o.guards[0])
+	seen.Numbers.Total("biscuits_total", "Biscuits that were eaten.").Add(7)
+	o.telemetry.Watch("shop", o.guards[0])
+	expect.Equal(t, "biscuits", o.counts()["cacheguard.biscuits{cacheguard.cache=shop}"], 7)
+	o.telemetry.Watch("shop", o.guards[0])
+	expect.Equal(t, "biscuits, watched again", o.counts()["cacheguard.biscuits{cacheguard.cache=shop}"], 7)
 }
 
 func TestLocksHaveSpansAndMetrics(t *testing.T) {
@@ -134,7 +146,7 @@ func bucketsOfGets(t *testing.T, options ...sdk.Option) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	telemetry.Guard("shop").OnGet(t.Context(), "k", cacheguard.Hit, time.Millisecond, nil)
+	telemetry.Observer("shop").Observe(t.Context(), cacheguard.Event{What: cacheguard.EventGet, Key: "k", Outcome: cacheguard.Hit, Took: time.Millisecond})
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(context.Background(), &all); err != nil {
 		t.Fatal(err)

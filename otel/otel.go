@@ -45,15 +45,13 @@ type Telemetry struct {
 	keys         bool
 	watched      watched
 	feeds        feeds
-	registration [2]metric.Registration
+	meter        metric.Meter
+	registration metric.Registration // of the feeds
 
 	gets, loads, waits, staleAge       metric.Float64Histogram
 	lockWaits, lockHolds               metric.Float64Histogram
 	rejected, damaged, lost, takeovers metric.Int64Counter
 	redisErrors, locksLost             metric.Int64Counter
-	breakers                           metric.Int64UpDownCounter
-	loading, pending, intents          metric.Int64ObservableUpDownCounter
-	shadows, failedRefreshes           metric.Int64ObservableCounter
 }
 
 // buckets are few, as each is a series for each outcome; a View of the SDK can have others.
@@ -70,10 +68,9 @@ func New(cfg Config) (*Telemetry, error) {
 	if cfg.MeterProvider == nil {
 		cfg.MeterProvider = otelapi.GetMeterProvider()
 	}
-	var errs [6]error
 	m := &maker{meter: cfg.MeterProvider.Meter(scope)}
 	t := &Telemetry{
-		tracer: cfg.TracerProvider.Tracer(scope), keys: cfg.Keys,
+		tracer: cfg.TracerProvider.Tracer(scope), meter: m.meter, keys: cfg.Keys,
 
 		gets:      m.duration("get", "How long answers took.", buckets),
 		loads:     m.duration("load", "Runs of loaders.", buckets),
@@ -89,35 +86,20 @@ func New(cfg Config) (*Telemetry, error) {
 		redisErrors: m.counter("redis.errors", "{error}", "Operations on Redis that failed."),
 		locksLost:   m.counter("lock.lost", "{lock}", "Locks that were found lost when they were unlocked."),
 	}
-	t.breakers, errs[0] = m.meter.Int64UpDownCounter("cacheguard.breaker.open",
-		metric.WithUnit("{breaker}"), metric.WithDescription("Circuit breakers that are open."))
-	t.loading, errs[1] = m.meter.Int64ObservableUpDownCounter("cacheguard.load.active",
-		metric.WithUnit("{load}"), metric.WithDescription("Loaders that run."))
-	t.pending, errs[2] = m.meter.Int64ObservableUpDownCounter("cacheguard.invalidation.pending",
-		metric.WithUnit("{key}"), metric.WithDescription("Keys whose invalidation is still to be sent."))
-	t.intents, errs[3] = m.meter.Int64ObservableUpDownCounter("cacheguard.intent.active",
-		metric.WithUnit("{intent}"), metric.WithDescription("Intents of transactions, and of updates, that are not done."))
-	t.shadows, errs[4] = m.meter.Int64ObservableCounter("cacheguard.shadow.gets",
-		metric.WithUnit("{get}"), metric.WithDescription("Gets that also asked the cache (Config.Shadow)."))
-	t.failedRefreshes, errs[5] = m.meter.Int64ObservableCounter("cacheguard.refresh.failed",
-		metric.WithUnit("{load}"), metric.WithDescription("Loads in the background that failed."))
-	if err := errors.Join(m.err, errors.Join(errs[:]...)); err != nil {
-		return nil, fmt.Errorf("otel: %w", err)
+	if m.err != nil {
+		return nil, fmt.Errorf("otel: %w", m.err)
 	}
 	fed, err := t.feeds.make(m.meter)
 	if err != nil {
 		return nil, err
 	}
-	if t.registration[0], err = m.meter.RegisterCallback(t.observe, t.loading, t.pending, t.intents, t.shadows, t.failedRefreshes); err != nil {
+	if t.registration, err = m.meter.RegisterCallback(t.feeds.observe, fed...); err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
-	}
-	if t.registration[1], err = m.meter.RegisterCallback(t.feeds.observe, fed...); err != nil {
-		return nil, fmt.Errorf("otel: %w", errors.Join(err, t.registration[0].Unregister()))
 	}
 	return t, nil
 }
 
 // Close ends what Watch and Feed began. The Hooks go on working. It returns the meter's error.
 func (t *Telemetry) Close() error {
-	return errors.Join(t.registration[0].Unregister(), t.registration[1].Unregister())
+	return errors.Join(t.registration.Unregister(), t.watched.close())
 }

@@ -3,6 +3,7 @@ package otel
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -49,15 +50,22 @@ func (t *Telemetry) about(cache attribute.KeyValue, task cacheguard.Task, keys [
 		all = append(all, countKey.Int(len(keys)))
 	}
 	if t.keys {
-		all = append(all, keysKey.StringSlice(slices.Clone(keys[:min(len(keys), maxKeys)])))
+		of := slices.Clone(keys[:min(len(keys), maxKeys)])
+		for i, key := range of {
+			of[i] = text(key)
+		}
+		all = append(all, keysKey.StringSlice(of))
 	}
 	return all
 }
 
+// text is what an attribute can have: exporters drop a whole batch for one that is not UTF-8.
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
 func fail(span trace.Span, kind string, err error) {
 	if span.IsRecording() {
 		span.SetAttributes(errorKey.String(kind))
-		span.SetStatus(codes.Error, err.Error())
+		span.SetStatus(codes.Error, text(err.Error()))
 	}
 }
 

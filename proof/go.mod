@@ -43,3 +43,5 @@ replace github.com/cacheguard/go/consensus/zookeeper => ../consensus/zookeeper
 replace github.com/cacheguard/go/internal/testing/rungs => ../internal/testing/rungs
 
 replace github.com/cacheguard/go/middleware => ../middleware
+
+replace github.com/cacheguard/go/memory => ../memory

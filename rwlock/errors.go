@@ -5,7 +5,7 @@ import "github.com/cacheguard/go/mutex"
 // The errors of package mutex.
 var (
 	// ErrNotAcquired is returned when others have the lock: by TryLock and TryRLock at once, by TryUpgrade when others hold
-	// or wait, and by Lock and RLock when their context ends while they wait; then the error matches the context's error
+	// or wait, and by Lock and RLock when their context ends after Redis has said so; then the error matches the context's error
 	// and its cause too.
 	ErrNotAcquired = mutex.ErrNotAcquired
 

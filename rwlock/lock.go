@@ -9,8 +9,8 @@ import (
 )
 
 // Lock waits until it has the lock of the name for writing, or ctx ends. The context bounds the wait, not how long the
-// lock may be held. An error that matches ErrNotAcquired says that others had the lock until ctx ended. Any other error
-// comes from Redis or the client: Lock returns it at once if Redis cannot be reached at all, or when it stays unreachable for
+// lock may be held. If ctx ends, the error matches its error and its cause, and ErrNotAcquired only if Redis has said during
+// the wait that others have the lock. Any other error comes from Redis or the client: Lock returns it at once if Redis cannot be reached at all, or when it stays unreachable for
 // longer than TTL during the wait. If the process stands still for TTL before it has the answer, the error matches ErrLeaseLost. The caller
 // unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {

@@ -85,7 +85,7 @@ func TestReadersThatWaitForAWriterThatLeavesGoAhead(t *testing.T) {
 	w.Leave(nil)
 	r.Got()
 	<-w.Done
-	if !errors.Is(w.Err(), ErrNotAcquired) || !errors.Is(w.Err(), context.Canceled) {
+	if !errors.Is(w.Err(), context.Canceled) { // and ErrNotAcquired, once it has heard of the reader: see locktest
 		t.Errorf("the wait ended with %v", w.Err())
 	}
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/rw"
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 func init() { observe.Register((*Locker).observed) }

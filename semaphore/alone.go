@@ -27,11 +27,11 @@ func (k *Locker) takeAlone(ctx context.Context, name string, wait time.Duration)
 	p := new(permit)
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	if p.guest.Enter(ctx, k.permits.Life.Ending, &k.alone, name) != nil {
+	if p.guest.Enter(ctx, k.base.Life.Ending, &k.alone, name) != nil {
 		return nil, queue.Grant{}, ErrNotAcquired
 	}
-	cfg := &k.permits.Config
-	p.lease.Locker, p.lease.Claim, p.lease.Name, p.lease.Token, p.lease.ByItself = k.permits.Locker, p, name, keys.NewToken(cfg.Instance), true
+	cfg := &k.base.Config
+	p.lease.Locker, p.lease.Claim, p.lease.Name, p.lease.Token, p.lease.ByItself = k.base, p, name, keys.NewToken(cfg.Instance), true
 	length := cfg.TTL
 	if !cfg.FixedLease {
 		length = config.Longest

@@ -5,7 +5,7 @@ import "github.com/cacheguard/go/mutex"
 // The errors of package mutex.
 var (
 	// ErrNotAcquired is returned when all permits are taken, or others wait for them: by TryLock at once, and by Lock when its
-	// context ends while it waits; then the error matches the context's error and its cause too.
+	// context ends after Redis has said so; then the error matches the context's error and its cause too.
 	ErrNotAcquired = mutex.ErrNotAcquired
 
 	// ErrLeaseLost is the cause of a lease's context when the lease can no longer be trusted: it could not be

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/testing/expect"
@@ -22,10 +21,10 @@ func behind(t *testing.T, cfg Config) (f *fleet, far *Locker, p *redistest.Proxy
 }
 
 var (
-	acquireCommand   = redistest.Script(permits.Protocol().Acquire.Source())
-	heartbeatCommand = redistest.Script(permits.Protocol().Heartbeat.Source())
-	renewCommand     = redistest.Script(permits.Protocol().Renew.Source())
-	releaseCommand   = redistest.Script(permits.Protocol().Release.Source())
+	acquireCommand   = redistest.Script(protocol.Acquire.Source())
+	heartbeatCommand = redistest.Script(protocol.Heartbeat.Source())
+	renewCommand     = redistest.Script(protocol.Renew.Source())
+	releaseCommand   = redistest.Script(protocol.Release.Source())
 )
 
 // known makes the server know the scripts, so that faults meet the request they are for.
@@ -120,7 +119,7 @@ func TestATryLockWhoseAnswerIsLostGivesThePermitBack(t *testing.T) {
 func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone, 1, Config{})
-	c, token := permits.At(permits.Protocol(), keys.Tagged(f.prefix, "a")), keys.NewToken("")
+	c, token := callsAt(protocol, keys.Tagged(f.prefix, "a")), keys.NewToken("")
 	ask := c.Asking(token, 2, time.Minute, 0, queue.Unlimited, "", 0)
 	release := c.Releasing(token, 0, true)
 	if n, err := release.Run(t.Context(), f.redis).Int(); err != nil || n != queue.Lost {

@@ -87,8 +87,8 @@ func (f *fleet) join(rdb Redis, cfg Config) *Locker {
 func (f *fleet) listening() *fleet {
 	f.t.Helper()
 	for _, k := range f.lockers {
-		k.permits.Inbox.Start()
-		redistest.Await(f.t, "an inbox is subscribed", func() bool { return k.permits.Inbox.Address() != "" })
+		k.base.Inbox.Start()
+		redistest.Await(f.t, "an inbox is subscribed", func() bool { return k.base.Inbox.Address() != "" })
 	}
 	return f
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/script"
 )
@@ -25,7 +24,7 @@ type Holder struct {
 // Inspect looks at the semaphore of the name.
 func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 	var info Info
-	err := k.core().Inspect(ctx, name, info.read)
+	err := k.core().Run(ctx, "inspect", name, func(base string) script.Call { return callsAt(protocol, base).Inspecting() }, info.read)
 	return info, err
 }
 
@@ -33,7 +32,7 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 // ErrRevoked when they are next renewed, at most a third of TTL later; the next holders do not wait for that. Waiters keep
 // their places.
 func (k *Locker) Revoke(ctx context.Context, name string) (holders int, err error) {
-	return k.core().Revoke(ctx, name, func(base string) script.Call { return permits.At(permits.Protocol(), base).Revoking(keys.NewToken("")) })
+	return k.core().Revoke(ctx, name, func(base string) script.Call { return callsAt(protocol, base).Revoking(keys.NewToken("")) })
 }
 
 // read reads the reply of inspect.lua.

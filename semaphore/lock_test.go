@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -73,12 +72,12 @@ func TestTheCallersOfAProcessGetPermitsInTheirOrderThroughItsDoor(t *testing.T) 
 	t.Parallel()
 	f := newFleet(t, standalone, 1, Config{Permits: 1}).listening()
 	l := take(t, f.lockers[0])
-	inside := f.lockers[0].permits.Doors.Width
+	inside := f.lockers[0].doors.Width
 	var queue []*waiter
 	for i := range 3 * inside {
 		queue = append(queue, wait(t, f.lockers[0]))
 		f.awaitWaiters(min(i+1, inside))
-		redistest.Await(t, "the others are at the door", func() bool { return f.lockers[0].permits.Doors.Waiting("a") == max(i+1-inside, 0) })
+		redistest.Await(t, "the others are at the door", func() bool { return f.lockers[0].doors.Waiting("a") == max(i+1-inside, 0) })
 	}
 	for i, w := range queue {
 		unlock(t, l)
@@ -142,13 +141,13 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 		for _, w := range waiters {
 			w.Leave(nil)
 			<-w.Done
-			if !errors.Is(w.Err(), ErrNotAcquired) || !errors.Is(w.Err(), context.Canceled) {
+			if !errors.Is(w.Err(), context.Canceled) { // and ErrNotAcquired, once it has heard of the others: see locktest
 				t.Errorf("the wait ended with %v", w.Err())
 			}
 		}
 		f.awaitWaiters(0)
 		unlock(t, held...)
-		all := permits.At(permits.Protocol(), keys.Tagged(f.prefix, "a")).Keys
+		all := callsAt(protocol, keys.Tagged(f.prefix, "a")).Keys
 		for _, key := range all[1:] {
 			expect.Equal(t, key, f.redis.Exists(t.Context(), key).Val(), 0)
 		}
@@ -165,13 +164,13 @@ func TestAThousandThatGiveUpCostRedisNoMoreThanThoseInside(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{}).listening()
 	held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[0])}
-	inside := f.lockers[0].permits.Doors.Width
+	inside := f.lockers[0].doors.Width
 	before := s.Commands()["hset"]
 	var crowd []*waiter
 	for range 1000 {
 		crowd = append(crowd, wait(t, f.lockers[0]))
 	}
-	redistest.Await(t, "the others wait at the door", func() bool { return f.lockers[0].permits.Doors.Waiting("a") == len(crowd)-inside })
+	redistest.Await(t, "the others wait at the door", func() bool { return f.lockers[0].doors.Waiting("a") == len(crowd)-inside })
 	f.awaitWaiters(inside)
 	for i := range crowd { // the last first, so that nobody takes the place of one inside
 		crowd[len(crowd)-1-i].Leave(nil)

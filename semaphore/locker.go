@@ -2,9 +2,9 @@ package semaphore
 
 import (
 	"context"
+	"errors"
 
 	"github.com/cacheguard/go/internal/lock/locker"
-	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/acl"
 )
@@ -13,24 +13,34 @@ const pkg = "semaphore" // in errors
 
 // Locker hands out permits that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
-	permits *permits.Locker
+	base    *locker.Locker
+	permits int         // Config.Permits
+	doors   queue.Doors // where callers wait before they queue in Redis
 	alone   queue.Doors // for Config.WithoutRedis callers, each with a permit of the process's own
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
 func New(rdb Redis, cfg Config) (*Locker, error) {
-	locks, err := permits.New(pkg, rdb, cfg.common(), cfg.Permits, cfg.check())
+	return open(rdb, cfg, nil)
+}
+
+// open is New, where more has what else is wrong.
+func open(rdb Redis, cfg Config, more error) (*Locker, error) {
+	base, err := locker.Open(pkg, rdb, cfg.common(), errors.Join(more, cfg.check()))
 	if err != nil {
 		return nil, err
 	}
-	return &Locker{permits: locks, alone: queue.Doors{Width: cfg.WithoutRedis}}, nil
+	return &Locker{
+		base: base, permits: cfg.Permits, doors: queue.Doors{Width: min(cfg.Permits+spareWidth, mostWidth), RoundTrip: base.RoundTrip},
+		alone: queue.Doors{Width: cfg.WithoutRedis},
+	}, nil
 }
 
-func (k *Locker) core() *permits.Locker {
-	if k == nil || k.permits == nil {
-		return &permits.Locker{Locker: locker.Nil(pkg)}
+func (k *Locker) core() *locker.Locker {
+	if k == nil || k.base == nil {
+		return locker.Nil(pkg)
 	}
-	return k.permits
+	return k.base
 }
 
 // Close ends the contexts of all leases of the Locker with ErrClosed, unlocks them, and returns when everything that the

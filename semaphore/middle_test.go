@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/locktest"
@@ -13,7 +12,7 @@ import (
 func TestASemaphoreIsKeptWhenTheClockIsSetBackInTheMiddleOfAScript(t *testing.T) {
 	t.Parallel()
 	at := func(base string, edit func(source string) string) queue.Calls {
-		return permits.At(permits.Compile(edit), base)
+		return callsAt(compile(edit), base)
 	}
 	ask := func(c queue.Calls) script.Call { return c.Asking("holder", 1, time.Minute, 0, queue.Unlimited, "", 0) }
 	locktest.StartMiddle(t).KeepsWhatItHas(at, ask, []locktest.Step{

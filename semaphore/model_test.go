@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"testing"
 
-	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/testing/model"
 )
 
@@ -26,7 +25,7 @@ func player(t *testing.T) model.Play {
 	t.Helper()
 	rdb := shared.Client(t)
 	return func(seed uint64, edit func(string) string) string {
-		calls := permits.At(permits.Compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
+		calls := callsAt(compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
 		w := &world{Queued: model.NewQueued(rdb, seed, calls, modelActors)}
 		w.Arrive, w.Held, w.Compare = w.arrive, holders, w.compare
 		permits, changes := 1+w.Rand.IntN(4), w.Chance(30)
@@ -117,5 +116,5 @@ var mistakes = map[string]model.Mistake{
 
 func TestADeadWaiterHoldsUpNobodyForLongerThanItsTTLWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
-	model.SetBack(t, shared.Client(t), permits.At(permits.Compile(model.Modelled), "{model-"+rand.Text()+"}"), 1)
+	model.SetBack(t, shared.Client(t), callsAt(compile(model.Modelled), "{model-"+rand.Text()+"}"), 1)
 }

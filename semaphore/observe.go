@@ -5,7 +5,7 @@ import (
 
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/redis/keys"
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 func init() { observe.Register((*Locker).observed) }
@@ -16,7 +16,7 @@ func (k *Locker) observed() observe.Locker {
 	if k == nil {
 		return seen
 	}
-	seen.Permits, seen.Revoke = k.permits.Permits, k.Revoke
+	seen.Permits, seen.Revoke = k.permits, k.Revoke
 	seen.Inspect = func(ctx context.Context, name string) (observe.Lock, error) {
 		i, err := k.Inspect(ctx, name)
 		l := observe.Lock{Holders: len(i.Holders), Waiting: i.Waiters}

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"testing"
 
-	"github.com/cacheguard/go/internal/lock/permits"
 	"github.com/cacheguard/go/internal/testing/model"
 	"github.com/cacheguard/go/internal/testing/replay"
 )
@@ -14,7 +13,7 @@ type replayed struct{ *replay.Queued }
 
 func newReplayed(t *testing.T) func([]replay.Step, replay.Edit) replay.World {
 	return func(run []replay.Step, edit replay.Edit) replay.World {
-		return replayed{replay.NewQueued(t, shared.Client(t), permits.At(permits.Protocol(), "{"+rand.Text()+"}"), run, edit)}
+		return replayed{replay.NewQueued(t, shared.Client(t), callsAt(protocol, "{"+rand.Text()+"}"), run, edit)}
 	}
 }
 

@@ -6,53 +6,50 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/cache/testenv"
+	"github.com/cacheguard/go/memory"
 )
 
 // patience is how long the environment waits for what should take milliseconds, on a machine that may be busy.
 const patience = time.Minute
 
+// maxBytes is more than a test stores.
+const maxBytes = 1 << 30
+
 // errOutage is the error of every request in an outage. It is a time-out, without the wait for one.
 var errOutage = fmt.Errorf("cacheguardtest: outage: %w", context.DeadlineExceeded)
 
-// Env is a Guard with an in-process Redis and a clock. Its methods may be called concurrently, also by loaders; methods that
+// Env is a Guard with an engine in its process and a clock. Its methods may be called concurrently, also by loaders; methods that
 // can fail the test are for the goroutine of the test, as t.Fatal is.
 type Env struct {
 	// Guard is closed at the end of the test.
 	Guard *cacheguard.Guard
 
-	// Redis is a client of the test's Redis. Guards that the code under test makes with it take part: they follow the
+	// Redis is a client of package memory, of the test's own. Guards that the code under test makes with it take part: they follow the
 	// clock of the environment, and Loads counts their loads. The code that makes them closes them.
 	Redis *redis.Client
 
-	t      testing.TB
-	server *miniredis.Miniredis
-	inner  *testenv.Env
+	t     testing.TB
+	inner *testenv.Env
 }
 
-// New starts a Redis, and makes a Guard on it. It fails the test when cfg is out of range. Both end with the test.
+// New makes an engine, and a Guard on it. It fails the test when cfg is out of range. Both end with the test.
 func New(t testing.TB, cfg cacheguard.Config) *Env {
 	t.Helper()
 	now := time.Now().Truncate(time.Millisecond) // as exact as Redis
-	e := &Env{t: t, server: miniredis.RunT(t), inner: testenv.New(now)}
+	passed := new(values)
+	e := &Env{t: t, inner: testenv.New(now, passed)}
 	t.Cleanup(func() { // the last one: nobody uses a value any more
 		t.Helper()
-		e.inner.Changed(func(key, path string) {
-			t.Errorf("cacheguardtest: a value of the key %q was changed after a Get returned it, at %s: callers share values, so copy it before", key, path)
-		})
+		passed.report(t)
 	})
-	e.server.SetTime(now)
-	e.server.ClockTTL(true)
-	e.Redis = redis.NewClient(&redis.Options{
-		Addr: e.server.Addr(), Limiter: e.inner, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
-		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	var err error
+	if e.Redis, err = memory.New(memory.Config{MaxBytes: maxBytes, Now: e.inner.Clock.Now, Limiter: e.inner}); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = e.Redis.Close() }) // nobody uses it any more
 	guard, err := cacheguard.New(e.Redis, cfg)
 	if err != nil {
@@ -60,9 +57,6 @@ func New(t testing.TB, cfg cacheguard.Config) *Env {
 	}
 	t.Cleanup(func() {
 		t.Helper()
-		if made := guard.Stats().Undeclared; made != "" {
-			t.Logf("cacheguardtest: values of Caches are made of values of others, name those in CacheConfig.MadeOf: %s", made)
-		}
 		if s := guard.Stats(); s.Intents > 0 && !s.Closed {
 			t.Errorf("cacheguardtest: Done was not called of %d intents, or a write of them still runs: until they expire nothing is stored, and the keys stay as they were", s.Intents)
 		}
@@ -87,7 +81,6 @@ func (e *Env) Advance(d time.Duration) {
 	for d > 0 {
 		step := min(d, e.longestStep(d))
 		e.inner.Clock.Advance(step)
-		e.server.SetTime(e.inner.Clock.Now())
 		e.renew()
 		d -= step
 	}
@@ -111,8 +104,8 @@ func (e *Env) renew() {
 	}
 }
 
-// Settle waits until nothing is under way: no load, not even in the background, and no comparison of Verify, unless it waits
-// for the clock. Everything loaded is then stored. It fails the test after a minute.
+// Settle waits until nothing is under way: no load, not even in the background, unless it waits for
+// the clock. Everything loaded is then stored. It fails the test after a minute.
 func (e *Env) Settle() {
 	e.t.Helper()
 	e.awaitAll("nothing is under way", func(guards []*testenv.Guard) bool {

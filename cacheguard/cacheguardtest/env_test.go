@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 // outcomes makes a Config record the outcome of each Get.
 func outcomes(cfg cacheguard.Config) (cacheguard.Config, <-chan cacheguard.Outcome) {
 	all := make(chan cacheguard.Outcome, 1000)
-	cfg.Hooks.OnGet = func(_ context.Context, _ string, how cacheguard.Outcome, _ time.Duration, _ error) { all <- how }
+	cfg.Observers = []cacheguard.Observer{cacheguard.On(cacheguard.EventGet, func(_ context.Context, e cacheguard.Event) { all <- e.Outcome })}
 	return cfg, all
 }
 
@@ -136,21 +136,6 @@ func TestTheLocalTierGrowsOldByTheClock(t *testing.T) {
 	}
 }
 
-func TestVerifyComparesWhenItsDelayIsOver(t *testing.T) {
-	t.Parallel()
-	env := cacheguardtest.New(t, cacheguard.Config{TTL: time.Hour, Verify: cacheguard.VerifyConfig{OneIn: 1, Delay: time.Minute}})
-	want(t, env, "k", "old", "old")
-	env.Settle()
-	want(t, env, "k", "new", "old")
-	for range 2 {
-		env.Settle()
-		expect.Equal(t, "stale", env.Guard.Verified().Stale, 0)
-		env.Advance(time.Minute)
-	}
-	env.Settle()
-	expect.Equal(t, "verified", env.Guard.Verified(), cacheguard.Verified{Stale: 1})
-}
-
 func TestALeaseIsKeptWhileTheClockMoves(t *testing.T) {
 	t.Parallel()
 	env := cacheguardtest.New(t, cacheguard.Config{TTL: time.Hour})
@@ -251,7 +236,7 @@ func TestGuardsOfTheCodeUnderTestTakePart(t *testing.T) {
 	env := cacheguardtest.New(t, cacheguard.Config{TTL: time.Minute})
 	var told int
 	mine, err := cacheguard.New(env.Redis, cacheguard.Config{
-		Prefix: "mine", TTL: time.Hour, Hooks: cacheguard.Hooks{OnLoad: func(string, time.Duration, error) { told++ }},
+		Prefix: "mine", TTL: time.Hour, Observers: []cacheguard.Observer{cacheguard.On(cacheguard.EventLoad, func(context.Context, cacheguard.Event) { told++ })},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -86,7 +86,8 @@ func TestACallerThatChangesASharedValueFailsTheTest(t *testing.T) {
 
 func TestCallersHaveCopiesWhereNobodyCanTell(t *testing.T) {
 	t.Parallel()
-	env := cacheguardtest.New(t, cacheguard.Config{})
+	inner := &reporter{T: t}
+	env := cacheguardtest.New(inner, cacheguard.Config{})
 	hidden := &struct {
 		Name string
 		seen []int
@@ -94,6 +95,9 @@ func TestCallersHaveCopiesWhereNobodyCanTell(t *testing.T) {
 	got, err := cacheguard.Get(t.Context(), env.Guard, "hidden", func(context.Context) (any, error) { return hidden, nil })
 	expect.ErrorIs(t, err)
 	expect.Equal(t, "what a copy could not have is handed out itself", got == any(hidden), true)
+	inner.end()
+	expect.Equal(t, "errors", len(inner.errors), 1)
+	env = cacheguardtest.New(t, cacheguard.Config{})
 	now := time.Now()
 	at, err := cacheguard.Get(t.Context(), env.Guard, "now", func(context.Context) (time.Time, error) { return now, nil })
 	expect.ErrorIs(t, err)

@@ -9,12 +9,13 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/cache/fidelity"
+	"github.com/cacheguard/go/internal/testing/roundtrip"
 )
 
 // Survives fails the test if a value of the type does not come back from the Codec as it was, and names the first field that does not: one without an
 // exported name, with the tag json:"-", behind an interface, or left out by a method that encodes it. Callers that load get such a field, and callers that hit
-// do not. An empty slice or map counts as nil. What encodes itself is compared by its method Equal or Cmp or, without one, by its encoding and its exported
-// fields.
+// do not. The Guards of a test look at each value that they are to store like this; Survives is for types that no test stores. An empty slice or map counts as nil. What encodes itself is compared by its method Equal or Cmp or, without one, by its encoding and its exported
+// fields. Nor may the bytes in which it is encoded change.
 //
 // Without values it makes one, with something in each field, also in those that are not exported, and an int behind any. What it cannot know is for you to
 // pass: a value of what encodes itself, but for time.Time, stays zero, and so does an interface with methods, which a nil Codec refuses as NewCache does. A
@@ -34,15 +35,8 @@ func Survives[V any](t testing.TB, codec cacheguard.Codec, values ...V) {
 		filler{binary}.fill(reflect.ValueOf(&values[0]).Elem(), 0)
 	}
 	for i := range values {
-		back := new(V)
-		raw, err := codec.Marshal(values[i])
-		if err == nil {
-			err = codec.Unmarshal(raw, back)
-		}
-		if err != nil {
+		if _, err := roundtrip.Check(codec, &values[i]); err != nil {
 			t.Errorf("cacheguardtest: a %v does not survive its Codec: %v", reflect.TypeFor[V](), err)
-		} else if path, what := fidelity.Difference(&values[i], back, codec.Marshal); what != "" {
-			t.Errorf("cacheguardtest: a %v does not survive its Codec: %s: %s", reflect.TypeFor[V](), path, what)
 		}
 	}
 }
@@ -125,7 +119,7 @@ func (f filler) fillElements(v reflect.Value, depth int) {
 // encodesItself reports whether the Codec asks values of the type for their encoding. One that has it from what it embeds, as a time, may not know of its other fields.
 func (f filler) encodesItself(t reflect.Type) bool {
 	_, binary := reflect.PointerTo(t).MethodByName("MarshalBinary")
-	if !fidelity.EncodesItself(t) && !(f.binary && binary) {
+	if !roundtrip.EncodesItself(t) && !(f.binary && binary) {
 		return false
 	}
 	for i := 0; t.Kind() == reflect.Struct && i < t.NumField(); i++ {

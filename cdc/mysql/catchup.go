@@ -18,10 +18,7 @@ func (f *Feed) CatchUp(ctx context.Context) error {
 	if f == nil {
 		return errNilFeed
 	}
-	db, err := f.open()
-	if err != nil {
-		return err
-	}
+	db := f.open()
 	defer func() { _ = db.Close() }() // whatever it says, the connection is gone
 	end, err := f.snapshot(ctx, db)
 	if err != nil {

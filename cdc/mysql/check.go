@@ -12,23 +12,20 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
-// SelfCheck returns what keeps the feed from working, joined, each with what mends it: the server, its settings, the tables, the rights of the user,
-// Redis. It changes nothing. nil: the feed can work.
+// SelfCheck returns what keeps the feed from working, joined, each with what mends it: the server, its settings, the tables, the rights of the user, a connection as the
+// one that reads the log, Redis. It changes nothing. nil: the feed can work.
 func (f *Feed) SelfCheck(ctx context.Context) error {
 	if f == nil {
 		return errNilFeed
 	}
-	db, err := f.open()
-	if err != nil {
-		return err
-	}
+	db := f.open()
 	defer func() { _ = db.Close() }() // whatever it says, the connection is gone
 	ready := f.ready(ctx, db)
 	if db.PingContext(ctx) != nil {
 		return ready
 	}
 	_, snapshot := f.snapshot(ctx, db)
-	return errors.Join(ready, f.rights(ctx, db), snapshot, f.checkRows(ctx, db), f.stranger(ctx))
+	return errors.Join(ready, f.rights(ctx, db), snapshot, f.checkReader(ctx, db), f.checkRows(ctx, db), f.stranger(ctx))
 }
 
 // checkRows checks that the values are known that Changed asks for.
@@ -38,7 +35,7 @@ func (f *Feed) checkRows(ctx context.Context, db *sql.DB) error {
 		database, name, _ := strings.Cut(table.Name, ".")
 		known, err := schemaOf(ctx, db, database, name)
 		if err == nil && len(known) > 0 { // else ready says so
-			err = try(table, known)
+			err = try(ctx, db, table, known)
 		}
 		problems = append(problems, err)
 	}
@@ -159,6 +156,10 @@ func (f *Feed) rights(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("cdc/mysql: %w", err)
 	}
 	defer func() { _ = rows.Close() }() // Err says what matters
+	conn, err := f.conn(ctx)
+	if err != nil {
+		return err
+	}
 	var all strings.Builder
 	for rows.Next() {
 		var grant string
@@ -169,7 +170,7 @@ func (f *Feed) rights(ctx context.Context, db *sql.DB) error {
 	}
 	for _, right := range []string{"REPLICATION SLAVE", "BINLOG MONITOR"} {
 		if text := all.String(); !strings.Contains(text, right) && !strings.Contains(text, "ALL PRIVILEGES ON *.*") {
-			err = errors.Join(err, fmt.Errorf("cdc/mysql: user %s may not read the log (mend with: GRANT %s ON *.* TO '%s')", f.conn.User, right, f.conn.User))
+			err = errors.Join(err, fmt.Errorf("cdc/mysql: user %s may not read the log (mend with: GRANT %s ON *.* TO '%s')", conn.User, right, conn.User))
 		}
 	}
 	return errors.Join(err, rows.Err())

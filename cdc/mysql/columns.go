@@ -14,22 +14,25 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 
 	"github.com/cacheguard/go/cdc"
-	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
 // column is what the server knows about a column, and the log does not: the log has the bytes of a UUID, of a text in its charset, of a SET as a number.
 type column struct {
 	kind     string // information_schema.columns.data_type
 	charset  string // empty: it is no text
+	collated string // its collation, of a text
 	length   int    // in bytes, of BINARY(n)
 	decimals int    // of a second
+	labels   string // its type with its labels, of an ENUM or a SET
+	zeros    int    // digits of a ZEROFILL
+	unsigned bool   // it has no negative numbers
 	refused  string // why its value is not known; empty: it is
 }
 
 // schema has the columns of a table by their names. nil: the server does not have it.
 type schema map[string]column
 
-const columnsOf = `SELECT column_name, data_type, coalesce(character_set_name, ''), coalesce(character_octet_length, 0), coalesce(datetime_precision, 0), column_type
+const columnsOf = `SELECT column_name, data_type, coalesce(character_set_name, ''), coalesce(collation_name, ''), coalesce(character_octet_length, 0), coalesce(datetime_precision, 0), column_type
 	FROM information_schema.columns WHERE table_schema = ? AND table_name = ?`
 
 // schemaOf asks for the columns of a table.
@@ -45,10 +48,16 @@ func schemaOf(ctx context.Context, db *sql.DB, database, table string) (schema, 
 	for rows.Next() {
 		var c column
 		var name, whole string
-		if err := rows.Scan(&name, &c.kind, &c.charset, &c.length, &c.decimals, &whole); err != nil {
+		if err := rows.Scan(&name, &c.kind, &c.charset, &c.collated, &c.length, &c.decimals, &whole); err != nil {
 			return nil, fmt.Errorf("cdc/mysql: %w", err)
 		}
-		c.refused = refused(c, whole)
+		c.refused, c.unsigned = refused(c, whole), strings.Contains(whole, "unsigned") || c.kind == "bit"
+		if c.kind == "enum" || c.kind == "set" {
+			c.labels = whole
+		}
+		if strings.HasSuffix(whole, "zerofill") {
+			_, _ = fmt.Sscanf(whole, c.kind+"(%d)", &c.zeros) // the server writes it so
+		}
 		all[name] = c
 	}
 	return all, rows.Err()
@@ -70,6 +79,8 @@ func refused(c column, whole string) string {
 		return "texts in charset " + c.charset + " are not read"
 	case strings.Contains(whole, "zerofill") && (c.kind == "decimal" || c.kind == "double"):
 		return "the zeros of ZEROFILL are not known"
+	case whole == "year(2)":
+		return "queries return two digits of it, or four"
 	case strings.Contains(whole, "COMPRESSED"):
 		return "it is COMPRESSED"
 	}
@@ -135,7 +146,7 @@ func (s schema) fits(e *replication.RowsEvent, columns []string) error {
 }
 
 // value makes a value of the log what a query returns. labels belong to an ENUM or a SET.
-func (c column) value(v any, kind byte, unsigned bool, labels []string) (any, error) {
+func (c column) value(v any, kind byte, labels []string) (any, error) {
 	if c.refused != "" {
 		return nil, errors.New(c.refused)
 	}
@@ -157,10 +168,11 @@ func (c column) value(v any, kind byte, unsigned bool, labels []string) (any, er
 		return c.label(v, labels)
 	case "set":
 		return c.members(v, labels)
-	case "bit":
-		unsigned = true
 	}
-	v = valueOf(v, kind, unsigned)
+	v = valueOf(v, kind, c.unsigned)
+	if c.zeros > 0 {
+		return fmt.Sprintf("%0*d", c.zeros, v), nil
+	}
 	if text, is := v.(string); is && c.decimals > 0 { // the log's reader leaves out a fraction of 0
 		whole, fraction, _ := strings.Cut(text, ".")
 		v = whole + "." + fraction + strings.Repeat("0", max(c.decimals-len(fraction), 0))
@@ -299,18 +311,4 @@ func (c column) sample() (any, error) {
 		return []byte("1"), nil
 	}
 	return "1", nil
-}
-
-// try returns which columns Changed of a table asks for that the feed does not know.
-func try(t *engine.Table, s schema) error {
-	var columns []string
-	for name := range s {
-		columns = append(columns, name)
-	}
-	slices.Sort(columns)
-	row := func() cdc.Row { return cdc.NewRow(columns, func(i int) (any, error) { return s[columns[i]].sample() }) }
-	if err := t.Try(row, row); err != nil {
-		return fmt.Errorf("cdc/mysql: changes of %s would invalidate its kinds whole: %w", t.Name, err)
-	}
-	return nil
 }

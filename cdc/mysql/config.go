@@ -20,11 +20,15 @@ import (
 	"github.com/cacheguard/go/internal/run/config"
 )
 
-// Config describes a Feed. All fields up to Guards are required.
+// Config describes a Feed. All fields up to Guards are required; of Conn and NewConn, one is.
 type Config struct {
 	// Conn is how to connect to the database, as for github.com/go-sql-driver/mysql: user:password@tcp(host:3306)/shop?tls=true. It must lead to the
 	// primary. The user needs REPLICATION SLAVE and BINLOG MONITOR.
 	Conn string
+
+	// NewConn returns what Conn would be, before each connection: for passwords that rotate, and tokens that expire. It is called by several goroutines, and its ctx ends
+	// with the time that a connection may take. Connections that are open stay so.
+	NewConn func(ctx context.Context) (string, error)
 
 	// Name names the feed, its lock, and its position in Redis. All instances with the same Name share the reading: one does, the
 	// others stand by. Without braces.
@@ -39,6 +43,10 @@ type Config struct {
 	// Guards are whose entries are invalidated: usually one.
 	Guards []*cacheguard.Guard
 
+	// Order has Caches of which values are made of each other, each after those that its own are made of. See cdc.Kind. Default: none; what is
+	// read together is invalidated together.
+	Order []cdc.Kind
+
 	// ServerID identifies the feed among the replicas of the server. Each of them needs another one. Default: a random one.
 	ServerID uint32
 
@@ -50,7 +58,7 @@ type Config struct {
 type Feed struct {
 	cfg    Config
 	engine *engine.Engine
-	conn   *driver.Config
+	conn   func(ctx context.Context) (*driver.Config, error)
 	key    string // of the position
 	notes  engine.Notes
 	decode func(*replication.RowsEvent, []byte) error
@@ -62,20 +70,18 @@ type Feed struct {
 // New returns a Feed. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
 func New(cfg Config) (*Feed, error) {
 	var p config.Problems
-	conn, err := driver.ParseDSN(cfg.Conn)
-	switch {
-	case cfg.Conn == "":
-		p.Add("Conn", "is empty")
-	case err != nil:
+	conn, err := parse(cfg.Conn)
+	if err != nil && cfg.Conn != "" {
 		p.Add("Conn", "%w", err)
 	}
+	engine.CheckConn(&p, cfg.Conn, cfg.NewConn)
 	if cfg.Name == "" || strings.ContainsAny(cfg.Name, "{}") {
 		p.Add("Name", "%q is empty or contains a brace", cfg.Name)
 	}
 	if err := config.CheckClient(cfg.Redis); err != nil {
 		p.Add("Redis", "is nil")
 	}
-	tables := engine.Check(&p, cfg.Tables, cfg.Guards)
+	tables := engine.Check(&p, cfg.Tables, cfg.Guards, cfg.Order...)
 	if err := p.Err(); err != nil {
 		return nil, fmt.Errorf("cdc/mysql: %w", err)
 	}
@@ -84,13 +90,9 @@ func New(cfg Config) (*Feed, error) {
 	}
 	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
 	cfg.Logger = cfg.Logger.With("feed", cfg.Name)
-	conn.ParseTime, conn.InterpolateParams, conn.Logger = false, false, &driver.NopLogger{}
-	if conn.Timeout == 0 {
-		conn.Timeout = timeout
-	}
 	f := &Feed{
-		cfg: cfg, conn: conn, key: "cacheguard:cdc:{" + cfg.Name + "}", notes: engine.Notes{Guards: cfg.Guards, Name: cfg.Name},
-		engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger},
+		cfg: cfg, conn: connect(conn, cfg.NewConn), key: "cacheguard:cdc:{" + cfg.Name + "}", notes: engine.Notes{Guards: cfg.Guards, Name: cfg.Name},
+		engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Order: cfg.Order, Log: cfg.Logger},
 	}
 	f.decode = f.decodeRows
 	return f, nil
@@ -102,15 +104,6 @@ func (f *Feed) Stats() cdc.Stats {
 		return cdc.Stats{Err: errNilFeed}
 	}
 	return f.engine.Stats()
-}
-
-// open returns connections for statements.
-func (f *Feed) open() (*sql.DB, error) {
-	connector, err := driver.NewConnector(f.conn.Clone())
-	if err != nil {
-		return nil, fmt.Errorf("cdc/mysql: %w", err)
-	}
-	return sql.OpenDB(connector), nil
 }
 
 // snapshot returns a place in the log. A new read of the database sees everything before it.

@@ -3,7 +3,7 @@ package mysql
 import (
 	"context"
 	"errors"
-	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -26,6 +26,7 @@ type decoder struct {
 	single bool                // it has one event, which ends it
 	rows   int                 // of the transaction
 
+	merges  merges
 	schemas map[*engine.Table]schema // which no statement has changed since they were asked for
 }
 
@@ -56,15 +57,22 @@ func (d *decoder) event(ctx context.Context, e *replication.BinlogEvent) error {
 	case *replication.XIDEvent:
 		return d.commit(ctx, committed)
 	}
-	switch e.Header.EventType {
-	case replication.EXECUTE_LOAD_QUERY_EVENT, replication.LOAD_EVENT:
-		return d.whole(ctx, d.engine.Tables.All(), committed)
-	case replication.XA_PREPARE_LOG_EVENT:
+	switch kind := e.Header.EventType; {
+	case kind == replication.XA_PREPARE_LOG_EVENT:
 		return d.commit(ctx, committed)
-	case replication.HEARTBEAT_EVENT: // there is nothing more
+	case kind == replication.HEARTBEAT_EVENT: // there is nothing more
 		return d.idle(ctx, time.Now())
+	case slices.Contains(harmless, kind):
+		return d.idle(ctx, time.Time{})
 	}
-	return d.idle(ctx, time.Time{})
+	return d.whole(ctx, d.engine.Tables.All(), committed) // such as LOAD DATA, or INCIDENT_EVENT: the server has lost some
+}
+
+// harmless are the other events without changes.
+var harmless = []replication.EventType{
+	replication.TABLE_MAP_EVENT, replication.MARIADB_ANNOTATE_ROWS_EVENT, replication.MARIADB_GTID_LIST_EVENT, replication.MARIADB_BINLOG_CHECKPOINT_EVENT,
+	replication.MARIADB_START_ENCRYPTION_EVENT, replication.INTVAR_EVENT, replication.RAND_EVENT, replication.USER_VAR_EVENT, replication.STOP_EVENT,
+	replication.BEGIN_LOAD_QUERY_EVENT, replication.APPEND_BLOCK_EVENT, replication.CREATE_FILE_EVENT, replication.DELETE_FILE_EVENT, replication.IGNORABLE_EVENT,
 }
 
 // idle notes, between transactions, that nothing is left before the place. since is when, if that is known.
@@ -95,7 +103,11 @@ func (d *decoder) commit(ctx context.Context, committed time.Time) error {
 func (d *decoder) changes(ctx context.Context, e *replication.RowsEvent, committed time.Time) error {
 	table := d.engine.Tables[nameOf(e)]
 	if table == nil {
-		return nil
+		others, err := d.merges.of(ctx, d.engine.Tables, e)
+		if err == nil && len(others) > 0 && d.part != nil {
+			d.part.AddWhole(others...)
+		}
+		return err
 	}
 	if d.part == nil {
 		return errors.New("cdc/mysql: the log has rows outside of a transaction")
@@ -154,33 +166,36 @@ func (d *decoder) schema(ctx context.Context, table *engine.Table, e *replicatio
 	return known, nil
 }
 
-var (
-	boundary   = regexp.MustCompile(`(?i)^\s*(BEGIN|START|SAVEPOINT|RELEASE|XA\s+(START|END))\b`)
-	ending     = regexp.MustCompile(`(?i)^\s*(COMMIT|ROLLBACK|XA\s+ROLLBACK)\b`)
-	definition = regexp.MustCompile(`(?i)^\s*(/\*.*?\*/\s*)?(CREATE|ALTER|DROP|TRUNCATE|RENAME|GRANT|REVOKE|ANALYZE|OPTIMIZE|REPAIR|FLUSH|SET)\b`)
-)
-
-// query adds what a statement may change: a definition changes the tables that it mentions, and any other statement, but for the boundaries of transactions,
-// all tables. One of those is XA COMMIT: its rows were logged at XA PREPARE, when nobody saw them yet.
+// query adds what a statement may change: one that is known to write only what it names changes the tables that it mentions, and any other one, but for the boundaries of
+// transactions, all tables. One of those is XA COMMIT: its rows were logged at XA PREPARE, when nobody saw them yet.
 func (d *decoder) query(ctx context.Context, e *replication.QueryEvent, committed time.Time) error {
 	text := string(e.Query)
-	switch {
-	case boundary.MatchString(text) || strings.HasPrefix(strings.ToUpper(text), "ROLLBACK TO"):
+	if boundary.MatchString(text) {
 		return nil
-	case ending.MatchString(text):
-		return d.commit(ctx, committed)
-	case definition.MatchString(text):
-		return d.whole(ctx, d.mentioned(strings.ToLower(text), strings.ToLower(string(e.Schema))), committed)
 	}
+	if ending.MatchString(text) {
+		return d.commit(ctx, committed)
+	}
+	if text = strings.ToLower(text); onlyNamed(text) {
+		tables := d.mentioned(text, strings.ToLower(string(e.Schema)))
+		loose, err := d.merges.may(ctx, d.engine.Tables)
+		if err != nil {
+			return err
+		}
+		d.merges.forget(len(tables) > 0)
+		return d.whole(ctx, append(tables, loose...), committed)
+	}
+	d.merges.forget(true)
 	return d.whole(ctx, d.engine.Tables.All(), committed)
 }
 
-// mentioned returns the tables that a statement may be about: those whose database and whose name it mentions, and all of a database that it is about.
+// mentioned returns the tables that a statement may be about: those whose database and whose name it mentions, all of a database that it is about, and those of
+// database mysql, which has the users, rights and procedures.
 func (d *decoder) mentioned(text, schema string) (tables []*engine.Table) {
 	for _, table := range d.engine.Tables.All() {
 		database, name, _ := strings.Cut(strings.ToLower(table.Name), ".")
 		here := schema == database || mentions(text, database)
-		if here && (mentions(text, name) || strings.Contains(text, "database") || strings.Contains(text, "schema")) {
+		if database == "mysql" || here && (mentions(text, name) || strings.Contains(text, "database") || strings.Contains(text, "schema")) {
 			tables = append(tables, table)
 		}
 	}

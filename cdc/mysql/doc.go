@@ -30,8 +30,9 @@
 // # What the log does not name
 //
 // TRUNCATE, and other statements about a mapped table, such as ALTER TABLE, invalidate its Kinds whole. So do rows without the names of their columns
-// (binlog_row_metadata). A session that writes statements instead of rows (binlog_format = STATEMENT) has all Kinds invalidated whole by each of
-// its writes, and so has XA COMMIT. Rows that a foreign key's cascade changes are not in the log: name them in the Changed of the parent, or by a tag of it.
+// (binlog_row_metadata), and rows of a MERGE table over it. What a statement writes is not read from its text: each one that is not known to write only what it names, as definitions do, has all
+// Kinds invalidated whole. So a session that writes statements instead of rows (binlog_format = STATEMENT or MIXED) does so by each of its writes, and so do XA COMMIT, LOAD DATA, an incident that the
+// server notes in its log, and events that nobody knows. Rows that a foreign key's cascade changes are not in the log: name them in the Changed of the parent, or by a tag of it.
 //
 // A log that was begun anew, as by RESET MASTER, has the names of the old one. So the position has the second when its file was begun, too, and the reader compares once a second whether the log is shorter than
 // it was. A server that leaves changes out of its log (log_bin off, binlog_do_db, binlog_ignore_db, a replica without log_slave_updates) is refused, and the position given up. Nobody sees what is written with

@@ -5,10 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -56,6 +53,9 @@ func newReader(f *Feed, db *sql.DB, fence int64, from place) *reader {
 	r.decoder = decoder{engine: f.engine, at: from, columns: func(ctx context.Context, database, table string) (schema, error) {
 		return schemaOf(ctx, db, database, table)
 	}}
+	r.decoder.merges.ask = func(ctx context.Context, engine string, names []string) ([]string, error) {
+		return ofEngine(ctx, db, engine, names)
+	}
 	return r
 }
 
@@ -93,7 +93,11 @@ func (r *reader) confirm(ctx context.Context, p place) error {
 }
 
 func (r *reader) receive(ctx context.Context) error {
-	syncer := replication.NewBinlogSyncer(r.feed.syncer())
+	cfg, err := r.feed.syncer(ctx, r.db)
+	if err != nil {
+		return err
+	}
+	syncer := replication.NewBinlogSyncer(cfg)
 	defer syncer.Close()
 	stream, err := syncer.StartSync(mysql.Position{Name: r.decoder.at.file, Pos: r.decoder.at.pos})
 	if err != nil {
@@ -119,21 +123,6 @@ func (r *reader) next(ctx context.Context, stream *replication.BinlogStreamer) (
 		err = context.Cause(ctx)
 	}
 	return event, err
-}
-
-// syncer is how to connect for the log.
-func (f *Feed) syncer() replication.BinlogSyncerConfig {
-	cfg := replication.BinlogSyncerConfig{
-		ServerID: f.cfg.ServerID, Flavor: mysql.MariaDBFlavor, Host: f.conn.Addr, User: f.conn.User, Password: f.conn.Passwd, TLSConfig: f.conn.TLS,
-		Localhost: "cacheguard", DisableRetrySync: true, HeartbeatPeriod: time.Second, ReadTimeout: silence, TimestampStringLocation: time.UTC,
-		Logger: slog.New(slog.DiscardHandler), Dialer: (&net.Dialer{}).DialContext, RowsEventDecodeFunc: f.decode,
-	}
-	if f.conn.Net == "tcp" {
-		host, port, _ := net.SplitHostPort(f.conn.Addr) // ParseDSN has made it
-		n, _ := strconv.ParseUint(port, 10, 16)         // a number, too
-		cfg.Host, cfg.Port = host, uint16(n)
-	}
-	return cfg
 }
 
 // settle returns when every new read of the database sees the transactions that end at the places. If the log is another one since, none ever does.

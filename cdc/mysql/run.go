@@ -37,10 +37,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		return fmt.Errorf("cdc/mysql: %w", err)
 	}
 	defer func() { _ = locks.Close() }() // always nil
-	db, err := f.open()
-	if err != nil {
-		return err
-	}
+	db := f.open()
 	defer func() { _ = db.Close() }() // whatever it says, the connection is gone
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		began := time.Now()

@@ -23,7 +23,7 @@ func (w *world) drawTable(r *rand.Rand, n int) feedtest.Drawn {
 	kind := columnsOfAllTypes[types[n%len(types)]]
 	name := fmt.Sprintf("%.55s%d", drawnNames[r.IntN(len(drawnNames))], n)
 	table := quoted(name)
-	d := feedtest.Drawn{Name: w.name + "." + name, SQL: table, Values: kind.values, Text: "k", Go: shown}
+	d := feedtest.Drawn{Name: w.name + "." + name, SQL: table, Values: kind.values, Text: "k", Go: shown, Single: strings.Contains(kind.is, "date") || strings.Contains(kind.is, "bin") || kind.is == "blob"}
 	if kind.is == "date" || kind.is == "datetime(3)" {
 		d.Text = "DATE_FORMAT(k, '%Y-%m-%d %H:%i:%s')"
 	}
@@ -42,7 +42,13 @@ func (w *world) drawTable(r *rand.Rand, n int) feedtest.Drawn {
 		create += " PARTITION BY HASH (id) PARTITIONS 3"
 		d.Change = append(d.Change, alter+" TRUNCATE PARTITION p1", alter+" COALESCE PARTITION 1", alter+" REBUILD PARTITION p0")
 	}
-	d.Make = []string{create}
+	road := fmt.Sprintf("road%d", n)
+	d.Make = []string{create, "CREATE VIEW " + road + " AS SELECT id, n, k FROM " + table}
+	for range 3 { // a statement that names another table
+		verb := []string{"UPDATE %[1]s SET n = n + 2, k = %[2]s", "INSERT INTO %[1]s (n, k) VALUES (2, %[2]s)", "REPLACE INTO %[1]s (id, n, k) VALUES (2, 2, %[2]s)", "ANALYZE UPDATE %[1]s SET n = n + 2, k = %[2]s"}[r.IntN(4)]
+		way, format := ways[r.IntN(len(ways))], []string{"STATEMENT", "MIXED"}[r.IntN(2)]
+		d.Change = append(d.Change, "SET SESSION binlog_format = '"+format+"'; "+fmt.Sprintf(way, fmt.Sprintf(verb, road, kind.values[0])))
+	}
 	return d
 }
 

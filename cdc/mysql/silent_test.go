@@ -41,7 +41,7 @@ var columnsOfAllTypes = map[string]struct {
 	"uuid_": {"uuid", uuids()}, "inet": {"inet6", []string{"'::'", "'::1'", "'2001:db8::1'", "'::ffff:1.2.3.4'", "'::1.2.3.4'", "'1:0:0:2:0:0:0:3'", "'2001:db8:1::'", "'64:ff9b::1.2.3.4'", "'0:0:0:0:0:1:2:3'", "'2001:db8:0:1:1:1:1:1'", "'::ffff:0:1'", "'::0.1.0.0'", "'1:0:2:0:3:4:5:6'", "'0:1:0:2:3:4:5:6'", "'0:1:2:3:4:5:6:7'", "'1:2:3:4:5:6:7:0'", "'::1:0'"}},
 	"inet_4": {"inet4", []string{"'1.2.3.0'", "'0.0.0.0'"}}, "real_": {"double", []string{"0.1", "-1e300"}},
 	"date_": {"date", []string{"'2026-01-02'"}}, "datetime_": {"datetime(3)", []string{"'2026-01-02 03:04:05.000'"}}, "refused_utf16": {"varchar(10) charset utf16", []string{"'ü'"}}, "refused_float": {"float", []string{"0.1"}}, "refused_geo": {"point", []string{"point(1,2)"}},
-	"refused_cp1250": {"enum('ü') charset cp1250", []string{"'ü'"}}, "refused_zero": {"decimal(6,2) zerofill", []string{"1.5"}},
+	"refused_cp1250": {"enum('ü') charset cp1250", []string{"'ü'"}}, "refused_zero": {"decimal(6,2) zerofill", []string{"1.5"}}, "refused_year": {"year(2)", []string{"1999"}},
 }
 
 // allBytes are all but the zero and the space, as a varchar.

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -16,7 +17,7 @@ var errNotLogged = fmt.Errorf("%w (mend with: SET GLOBAL binlog_row_image = 'FUL
 
 // rowsOf are the rows of an event: of an update, each old row is before its new one.
 func rowsOf(e *replication.RowsEvent, columns []string, s schema) (rows []cdc.Row) {
-	unsigned, enums, sets := e.Table.UnsignedMap(), e.Table.EnumStrValueMap(), e.Table.SetStrValueMap()
+	enums, sets := e.Table.EnumStrValueMap(), e.Table.SetStrValueMap()
 	all := make([]column, len(columns))
 	for i, name := range columns {
 		all[i] = s[name]
@@ -33,29 +34,35 @@ func rowsOf(e *replication.RowsEvent, columns []string, s schema) (rows []cdc.Ro
 			case values[i] == nil:
 				return nil, nil // that is NULL
 			}
-			return all[i].value(values[i], e.Table.ColumnType[i], unsigned[i], slices.Concat(enums[i], sets[i]))
+			return all[i].value(values[i], e.Table.ColumnType[i], slices.Concat(enums[i], sets[i]))
 		}))
 	}
 	return rows
 }
 
-// valueOf makes one of the types of cdc.Row.Value. The log has numbers without their sign, as numbers with one.
+// valueOf makes one of the types of cdc.Row.Value. The log has numbers without their sign: that of the column decides, and not what the log's reader takes it for.
 func valueOf(v any, kind byte, unsigned bool) any {
+	long := 32
+	if kind == mysql.MYSQL_TYPE_INT24 {
+		long = 24
+	}
 	switch v := v.(type) {
 	case int8:
-		return wide(int64(v), unsigned, 8)
+		return whole(uint64(v), unsigned, 8)
+	case uint8:
+		return whole(uint64(v), unsigned, 8)
 	case int16:
-		return wide(int64(v), unsigned, 16)
+		return whole(uint64(v), unsigned, 16)
+	case uint16:
+		return whole(uint64(v), unsigned, 16)
 	case int32:
-		if kind == mysql.MYSQL_TYPE_INT24 {
-			return wide(int64(v), unsigned, 24)
-		}
-		return wide(int64(v), unsigned, 32)
+		return whole(uint64(v), unsigned, long)
+	case uint32:
+		return whole(uint64(v), unsigned, long)
 	case int64:
-		if unsigned && v < 0 {
-			return uint64(v) // that is what it stands for
-		}
-		return v
+		return whole(uint64(v), unsigned, 64)
+	case uint64:
+		return whole(v, unsigned, 64)
 	case int:
 		return int64(v)
 	case float32:
@@ -66,11 +73,16 @@ func valueOf(v any, kind byte, unsigned bool) any {
 	return v
 }
 
-func wide(v int64, unsigned bool, bits int) any {
-	if unsigned && v < 0 {
-		return v + 1<<bits
+// whole is the whole number that the last bits of n are.
+func whole(n uint64, unsigned bool, bits int) any {
+	rest := 64 - bits
+	if !unsigned {
+		return int64(n<<rest) >> rest // with the sign in front
 	}
-	return v
+	if n = n << rest >> rest; n > math.MaxInt64 {
+		return n
+	}
+	return int64(n) // it fits
 }
 
 // text is a text, or the time that it is. What Go has no time for stays a text, such as 0000-00-00.

@@ -16,7 +16,7 @@ func FuzzValueOf(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, n int64, s string, kind byte) {
-		numbers := map[int]any{8: int8(n), 16: int16(n), 32: int32(n)}
+		numbers := map[int]any{8: int8(n), 16: uint16(n), 32: int32(n)}
 		if kind == mysql.MYSQL_TYPE_INT24 {
 			numbers = map[int]any{24: int32(n << 40 >> 40)}
 		}
@@ -31,8 +31,8 @@ func FuzzValueOf(f *testing.F) {
 		}
 		for _, of := range kinds { // whatever it is, it is read without a panic
 			for _, charset := range charsets {
-				for _, v := range []any{n, s, []byte(s), int32(n)} {
-					_, _ = column{kind: of, charset: charset, length: 20}.value(v, kind, true, []string{"a", s})
+				for _, v := range []any{n, s, []byte(s), int32(n), uint64(n), uint8(n)} {
+					_, _ = column{kind: of, charset: charset, length: 20, unsigned: true}.value(v, kind, []string{"a", s})
 				}
 			}
 		}

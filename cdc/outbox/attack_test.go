@@ -1,11 +1,18 @@
 package outbox
 
 import (
+	"database/sql"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/feedtest"
+	"github.com/cacheguard/go/internal/testing/servers"
 )
 
 // TestWhatChangesValuesWithoutTriggersInvalidatesTheKindsWhole has statements after which a query returns other values, and for which no trigger fires.
@@ -27,6 +34,12 @@ func TestWhatChangesValuesWithoutTriggersInvalidatesTheKindsWhole(t *testing.T) 
 			"ALTER TABLE products ENABLE ALWAYS TRIGGER cacheguard_products_row|ALTER TABLE products ENABLE ALWAYS TRIGGER cacheguard_products_truncate", "uno"},
 		"a partition that is detached": {PostgreSQL, "DROP TABLE products|CREATE TABLE products (id bigint PRIMARY KEY, category text, name text) PARTITION BY RANGE (id)|" +
 			"CREATE TABLE few PARTITION OF products FOR VALUES FROM (0) TO (100)|" + again(PostgreSQL), "ALTER TABLE products DETACH PARTITION few", ""},
+		"a partition that takes the place of the table": {MySQL, "CREATE TABLE parts (id bigint PRIMARY KEY, category varchar(20), name varchar(20)) PARTITION BY RANGE (id) (PARTITION few VALUES LESS THAN (100))|INSERT INTO parts VALUES (1, 'a', 'uno')",
+			"ALTER TABLE parts EXCHANGE PARTITION few WITH TABLE products", "uno"},
+		"a table that takes the place of a partition": {MySQL, "CREATE TABLE plain LIKE products|INSERT INTO plain VALUES (1, 'a', 'uno')|ALTER TABLE products PARTITION BY RANGE (id) (PARTITION few VALUES LESS THAN (100))",
+			"ALTER TABLE products EXCHANGE PARTITION few WITH TABLE plain", "uno"},
+		"TRUNCATE, MariaDB":            {MySQL, "", "TRUNCATE TABLE products", ""},
+		"a table that a crash empties": {PostgreSQL, "ALTER TABLE products SET UNLOGGED", "crash", ""},
 		"a rebuild, as SQLite's manual has it": {SQLite, "", "PRAGMA foreign_keys = OFF|BEGIN|CREATE TABLE anew (id integer PRIMARY KEY, category text, name text)|INSERT INTO anew SELECT id, category, 'new' FROM products|" +
 			"DROP TABLE products|ALTER TABLE anew RENAME TO products|" + again(SQLite) + "|COMMIT", "new"},
 	} {
@@ -34,6 +47,12 @@ func TestWhatChangesValuesWithoutTriggersInvalidatesTheKindsWhole(t *testing.T) 
 			t.Run(name+" "+when, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, c.on, shared.Client(t))
+				var crash func()
+				if c.sql == "crash" {
+					server := servers.StartPostgres(t, func(address string) bool { return answers("pgx", address) })
+					w = newWorldAt(t, c.on, server.Address, shared.Client(t))
+					crash = func() { server.Kill(); server.Start() }
+				}
 				w.db.SetMaxIdleConns(0) // as connections remember the columns of their queries
 				s := &schema{world: w}
 				if c.make != "" {
@@ -46,7 +65,11 @@ func TestWhatChangesValuesWithoutTriggersInvalidatesTheKindsWhole(t *testing.T) 
 				if when == "while none runs" {
 					stop()
 				}
-				expect.ErrorIs(t, s.attempt(c.sql))
+				if crash != nil {
+					crash()
+				} else {
+					expect.ErrorIs(t, s.attempt(c.sql))
+				}
 				if when == "while none runs" {
 					f, _ = w.run(w.config())
 				}
@@ -108,4 +131,103 @@ func TestWhateverASessionSetsItsChangesAreNoted(t *testing.T) {
 		expect.Equal(w, "rows of the table with an odd name", f.Stats().Rows-rows, 1)
 		expect.Equal(w, "rows without keys", f.Stats().Unmapped, 0)
 	})
+}
+
+// TestATableThatChangesWithoutItsTriggersIsATroubleAndIsInvalidatedWhole has tables of MariaDB that are a view of others, or that forget their rows.
+func TestATableThatChangesWithoutItsTriggersIsATroubleAndIsInvalidatedWhole(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ make, sql, mend string }{
+		"a MERGE table over it": {"ALTER TABLE products ENGINE = MyISAM", "CREATE TABLE merged (id bigint, category varchar(20), name varchar(20), PRIMARY KEY (id)) ENGINE = MERGE UNION = (products) INSERT_METHOD = LAST|" +
+			"UPDATE merged SET name = 'uno'", "DROP TABLE merged"},
+		"one in memory": {"", "ALTER TABLE products ENGINE = MEMORY|UPDATE products SET name = 'uno'", "ALTER TABLE products ENGINE = InnoDB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, MySQL, shared.Client(t))
+			s := &schema{world: w}
+			if c.make != "" {
+				w.exec(c.make)
+			}
+			f, err := New(w.db, w.config())
+			expect.ErrorIs(t, err)
+			f.every = 100 * time.Millisecond
+			feedtest.Run(w.Shop, f, nil)
+			w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+			w.CatchUp(f)
+			expect.ErrorIs(t, f.SelfCheck(t.Context()))
+			w.Reads(1, "one")
+			expect.ErrorIs(t, s.attempt(c.sql))
+			feedtest.Says(t, f.SelfCheck(t.Context()), "table products", "without its triggers")
+			w.Await("it is a trouble", func() bool { return f.Stats().Err != nil })
+			w.Reads(1, "uno")
+			w.exec(c.mend)
+			w.CatchUpInTheEnd(f)
+			expect.ErrorIs(t, f.SelfCheck(t.Context()))
+		})
+	}
+}
+
+// TestAUserWhoDoesNotSeeThatTablesArePartitionsIsTold has one without the right PROCESS.
+func TestAUserWhoDoesNotSeeThatTablesArePartitionsIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, MySQL, shared.Client(t))
+	w.exec("CREATE TABLE parts (id bigint PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2")
+	w.exec("CREATE USER `" + w.Prefix + "`")
+	w.exec("GRANT ALL ON " + w.source[strings.LastIndex(w.source, "/")+1:] + ".* TO `" + w.Prefix + "`")
+	db, err := sql.Open("mysql", strings.Replace(w.source, "root", w.Prefix, 1))
+	expect.ErrorIs(t, err)
+	defer db.Close()
+	f, err := New(db, w.config())
+	expect.ErrorIs(t, err)
+	feedtest.Says(t, f.SelfCheck(t.Context()), "EXCHANGE PARTITION", "GRANT PROCESS")
+}
+
+// TestATextThatIsNoUTF8IsNotedAsItIs has keys of SQLite, which takes any bytes for a text, in both of its encodings.
+func TestATextThatIsNoUTF8IsNotedAsItIs(t *testing.T) {
+	t.Parallel()
+	for _, encoding := range []string{"UTF-8", "UTF-16le"} {
+		t.Run(encoding, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, SQLite, shared.Client(t))
+			if encoding != "UTF-8" {
+				w.source = strings.Replace(w.source, "/db?", "/db16?_pragma=encoding('"+encoding+"')&", 1)
+				db, err := sql.Open("sqlite", w.source)
+				expect.ErrorIs(t, err)
+				defer db.Close()
+				w.db = db
+				for _, statement := range append(CreateTable(SQLite), "CREATE TABLE products (id bigint PRIMARY KEY)") {
+					w.exec(statement)
+				}
+			}
+			w.exec("CREATE TABLE texts (k text)")
+			for _, statement := range Triggers(SQLite, "texts", "k") {
+				w.exec(statement)
+			}
+			var mu sync.Mutex
+			var got []string
+			cfg := w.config()
+			cfg.Tables = []cdc.Table{{Name: "texts", Changed: func(c cdc.Change) cacheguard.Changes {
+				if k, err := c.New.String("k"); err == nil && !c.Committed.IsZero() {
+					mu.Lock()
+					defer mu.Unlock()
+					got = append(got, k)
+				}
+				return cacheguard.Changes{}
+			}}}
+			f, _ := w.run(cfg)
+			want := []string{"plain", "grüße €😀", "a\x00b", "nul\x00\u00fc", ""}
+			if encoding == "UTF-8" {
+				want = append(want, "\xff", "a\x80", "\xc3", "a\x00\xff", "\xed\xa0\x80")
+			}
+			for _, text := range want {
+				_, err := w.db.ExecContext(t.Context(), "INSERT INTO texts VALUES (?)", text)
+				expect.ErrorIs(t, err)
+			}
+			w.CatchUp(f)
+			mu.Lock()
+			defer mu.Unlock()
+			expect.Equal(t, "keys", fmt.Sprintf("%q", got), fmt.Sprintf("%q", want))
+			expect.Equal(t, "rows without keys", f.Stats().Unmapped, 0)
+		})
+	}
 }

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -15,7 +16,7 @@ import (
 )
 
 // SelfCheck returns what keeps the feed from working, joined, each with what mends it: a missing outbox, missing triggers, columns that the triggers do not note
-// or whose values the outbox does not have as they are, rows of tables that are not mapped, a feed of another cache that reads rows of mapped ones. It changes nothing. nil: the feed can work.
+// or whose values the outbox does not have as they are, columns of keys that have several texts, rows of tables that are not mapped, a feed of another cache that reads rows of mapped ones. It changes nothing. nil: the feed can work.
 func (f *Feed) SelfCheck(ctx context.Context) error {
 	if f == nil {
 		return errNilFeed
@@ -36,10 +37,10 @@ func (f *Feed) SelfCheck(ctx context.Context) error {
 		n := noted[table.Name]
 		problems = append(problems, n.missing(table.Name))
 		if len(n.columns) > 0 {
-			problems = append(problems, n.try(table))
+			problems = append(problems, n.try(table), f.spelled(ctx, table, n))
 		}
 	}
-	return errors.Join(append(problems, f.stranger(ctx))...)
+	return errors.Join(append(problems, f.blind(ctx, noted), f.stranger(ctx))...)
 }
 
 // noted is what the outbox gets of a table.
@@ -47,11 +48,19 @@ type noted struct {
 	lacking []string          // triggers, with their tables
 	columns []string          // that the triggers note
 	refused map[string]string // of them, those whose values are not what a query returns, with their types
+	unseen  string            // why its rows may change without its triggers; empty: they do not
+	inFiles bool              // the server says which file it has, so that it is seen if another one takes its place
+	zeros   map[string]int    // of them, the digits of MySQL's ZEROFILL
+	floats  bool              // numbers with a fraction are SQLite's, of which a query may return another text
+	order   binary.ByteOrder  // of SQLite's texts, if they are in UTF-16
 	shape   string            // changes with what the database has of the table, its triggers included
 }
 
-// missing says which triggers are missing.
+// missing says which triggers are missing, or why they do not see all.
 func (n *noted) missing(table string) error {
+	if n.unseen != "" {
+		return fmt.Errorf("cdc/outbox: table %s changes without its triggers: %s", table, n.unseen)
+	}
 	if len(n.lacking) == 0 {
 		return nil
 	}
@@ -74,7 +83,11 @@ func (n *noted) value(column string, v any) (any, error) {
 	if n != nil && n.refused[column] != "" {
 		return nil, errors.New("the outbox does not have values of type " + n.refused[column] + " as a query returns them")
 	}
-	return valueOf(v)
+	v, err := n.valueOf(v)
+	if err == nil && n != nil && n.zeros[column] > 0 && v != nil {
+		v = fmt.Sprintf("%0*d", n.zeros[column], v)
+	}
+	return v, err
 }
 
 // exact are the types whose values the triggers' JSON has as a query returns them.
@@ -89,7 +102,7 @@ func (f *Feed) look(ctx context.Context) (map[string]*noted, error) {
 	defer cancel()
 	all := make(map[string]*noted)
 	for _, name := range f.engine.Tables.Names() {
-		all[name] = &noted{refused: make(map[string]string)}
+		all[name] = &noted{refused: make(map[string]string), zeros: make(map[string]int)}
 	}
 	triggers, types := eachTriggers[f.cfg.Dialect], "SELECT table_name, column_name, data_type, ordinal_position, column_type FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name IN ("+f.names()+") ORDER BY 1, 4"
 	if f.cfg.Dialect == PostgreSQL {
@@ -107,7 +120,12 @@ func (f *Feed) look(ctx context.Context) (map[string]*noted, error) {
 		}
 	}
 	if f.cfg.Dialect == SQLite {
-		return all, nil // its values have types, and its columns have none; all tables have one shape
+		return all, f.encoded(ctx, all) // its values have types, and its columns have none; all tables have one shape
+	}
+	if f.cfg.Dialect == MySQL {
+		if err := f.takeFiles(ctx, all); err != nil {
+			return nil, err
+		}
 	}
 	if rows, err = f.texts(ctx, types); err != nil {
 		return nil, fmt.Errorf("cdc/outbox: look for the types of columns: %w", err)
@@ -119,6 +137,11 @@ func (f *Feed) look(ctx context.Context) (map[string]*noted, error) {
 		}
 		if !slices.Contains(exact[f.cfg.Dialect], row[2]) {
 			n.refused[row[1]] = row[2]
+		}
+		if f.cfg.Dialect == MySQL && strings.HasSuffix(row[4], "zerofill") {
+			digits := 0
+			_, _ = fmt.Sscanf(row[4], row[2]+"(%d)", &digits) // the server writes it so
+			n.zeros[row[1]] = digits
 		}
 		n.form(row[1:]...)
 	}
@@ -162,7 +185,8 @@ func (n *noted) takeEach(table string, rows [][]string) {
 	}
 }
 
-// treeOf asks for the tables of names, their partitions and children at any depth, and whether each has both triggers, which always fire.
+// treeOf asks for the tables of names, their partitions and children at any depth, and whether each has both triggers, which always fire. A crash empties unlogged
+// tables, and begins the server's statistics anew.
 func treeOf(tables []string) string {
 	var wanted []string
 	for _, name := range tables {
@@ -173,7 +197,7 @@ func treeOf(tables []string) string {
 		UNION SELECT t.name, i.inhrelid, t.row_trigger, t.truncate_trigger FROM tree t JOIN pg_inherits i ON i.inhparent = t.id)
 		SELECT t.name, c.oid::regclass::text, c.relkind::text, coalesce(max(p.prosrc), ''),
 			(bool_or(g.tgname = t.row_trigger) IS TRUE)::text, (bool_or(g.tgname = t.truncate_trigger) IS TRUE)::text,
-			md5(format('%s %s %s %s %s', c.oid, (SELECT xmin FROM pg_type WHERE oid = c.reltype), string_agg(format('%s.%s', g.oid, g.xmin), ' ' ORDER BY g.oid),
+			md5(format('%s %s %s %s %s %s', c.oid, CASE c.relpersistence WHEN 'u' THEN (SELECT stats_reset FROM pg_stat_bgwriter) END, (SELECT xmin FROM pg_type WHERE oid = c.reltype), string_agg(format('%s.%s', g.oid, g.xmin), ' ' ORDER BY g.oid),
 				(SELECT string_agg(format('%s.%s', inhparent, xmin), ' ' ORDER BY inhparent) FROM pg_inherits WHERE inhrelid = c.oid),
 				(SELECT string_agg(format('%s.%s', attnum, xmin), ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0)))
 		FROM tree t JOIN pg_class c ON c.oid = t.id

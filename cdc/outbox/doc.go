@@ -37,12 +37,14 @@
 //
 // # What triggers do not see
 //
-//   - MySQL: TRUNCATE, and what foreign keys cascade. SQLite: a row that INSERT OR REPLACE removes, unless recursive_triggers is on.
+//   - MySQL: what foreign keys cascade. TRUNCATE, and EXCHANGE PARTITION, are seen as another file of the table, at the next look, if it is of engine InnoDB and the feed's user has the right
+//     PROCESS. Tables that change otherwise, of engine MEMORY, or below a MERGE table, are a trouble, and invalidated whole at each look. SQLite: a row that INSERT OR REPLACE removes, unless recursive_triggers is on.
 //   - PostgreSQL: TRUNCATE of a partition, and rows of a child, that were added after the triggers were made; SelfCheck names them. Tables
 //     whose triggers are disabled; but session_replication_role = replica does not disable them.
 //   - A table that takes the place of another, as SQLite's rebuild of a table does, until it has triggers again, and ALTER TABLE. Each instance looks every five seconds, and invalidates its
 //     Kinds whole at each look while triggers are missing, and once if something is different. On MySQL and MariaDB, what is undone between two looks is not seen.
 //   - Writes after the outbox was dropped fail: drop the triggers first.
 //   - Values that the triggers' JSON does not have as a query returns them: PostgreSQL's and MySQL's bytes, times and floating-point numbers, and char(n). They are refused: a row whose keys are made of
-//     them invalidates the Kinds of its table whole, and SelfCheck names the column. SQLite has bytes; its numbers with a fraction are read as their text.
+//     them invalidates the Kinds of its table whole, and SelfCheck names the column. SQLite has bytes; its numbers with a fraction are read as their text,
+//     but for those that drivers write in another way, such as 10.0 and 1e20 (REAL): they are refused.
 package outbox

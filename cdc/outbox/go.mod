@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/cacheguard/go v0.0.0
+	github.com/cacheguard/go/memory v0.0.0
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/redis/go-redis/v9 v9.23.0
@@ -33,3 +34,5 @@ require (
 )
 
 replace github.com/cacheguard/go => ../..
+
+replace github.com/cacheguard/go/memory => ../../memory

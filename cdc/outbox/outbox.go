@@ -24,6 +24,10 @@ type Config struct {
 	// Guards are whose entries are invalidated: usually one.
 	Guards []*cacheguard.Guard
 
+	// Order has Caches of which values are made of each other, each after those that its own are made of. See cdc.Kind. Default: none; what is
+	// read together is invalidated together.
+	Order []cdc.Kind
+
 	// Poll is how often the Feed looks into an outbox that was empty. At least a millisecond. Default: 200 ms.
 	Poll time.Duration
 
@@ -74,7 +78,7 @@ func New(db *sql.DB, cfg Config) (*Feed, error) {
 	if cfg.MaxRows < config.Off {
 		p.Add("MaxRows", "%d is negative (use -1 for no limit)", cfg.MaxRows)
 	}
-	tables := engine.Check(&p, cfg.Tables, cfg.Guards)
+	tables := engine.Check(&p, cfg.Tables, cfg.Guards, cfg.Order...)
 	if tables[everything] != nil {
 		p.Add("Tables", "%s stands for all tables", everything)
 	}
@@ -84,7 +88,7 @@ func New(db *sql.DB, cfg Config) (*Feed, error) {
 	config.SetDefault(&cfg.Poll, 200*time.Millisecond)
 	config.SetDefault(&cfg.MaxRows, 1_000_000)
 	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
-	f := &Feed{db: db, cfg: cfg, size: batch, every: countEvery, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger}}
+	f := &Feed{db: db, cfg: cfg, size: batch, every: countEvery, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Order: cfg.Order, Log: cfg.Logger}}
 	f.of, f.notes = f.mapped(), engine.Notes{Guards: cfg.Guards, Name: "outbox"}
 	return f, nil
 }

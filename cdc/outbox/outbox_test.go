@@ -127,7 +127,7 @@ func open(t *testing.T, d Dialect, server string) (driver, source string, db *sq
 	switch d {
 	case PostgreSQL:
 		driver, source = "pgx", strings.ReplaceAll(server, "dbname=postgres", "dbname="+name)
-		create(t, driver, server, name)
+		create(t, driver, server, name+" ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
 	case MySQL:
 		driver, source = "mysql", server+name
 		create(t, driver, server, name)

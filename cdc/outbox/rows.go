@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/cdc/internal/engine"
@@ -134,6 +137,9 @@ func rowOf(text sql.NullString, n *noted) (cdc.Row, error) {
 	if !text.Valid {
 		return cdc.Row{}, nil
 	}
+	if !utf8.ValidString(text.String) {
+		return cdc.Row{}, errors.New("the outbox has a text that is no UTF-8 (mend with the statements of outbox.Triggers)")
+	}
 	var values map[string]any
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text.String)))
 	decoder.UseNumber()
@@ -144,7 +150,7 @@ func rowOf(text sql.NullString, n *noted) (cdc.Row, error) {
 	return cdc.NewRow(columns, func(i int) (any, error) { return n.value(columns[i], values[columns[i]]) }), nil
 }
 
-func valueOf(v any) (any, error) {
+func (n *noted) valueOf(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, bool, string:
 		return v, nil
@@ -155,15 +161,48 @@ func valueOf(v any) (any, error) {
 		if n, err := strconv.ParseUint(v.String(), 10, 64); err == nil {
 			return n, nil
 		}
+		f, err := strconv.ParseFloat(v.String(), 64)
+		if plain := err == nil && strconv.FormatFloat(f, 'g', -1, 64) == v.String(); n != nil && n.floats && !plain {
+			return f, nil
+		}
 		return v.String(), nil
 	}
-	if object, is := v.(map[string]any); is && len(object) == 1 {
-		if digits, is := object["hex"].(string); is { // SQLite's triggers write bytes so
+	if object, is := v.(map[string]any); is && len(object) == 1 { // SQLite's triggers write bytes so, and texts that are not plain
+		if digits, is := object["hex"].(string); is {
 			return hex.DecodeString(digits)
+		}
+		if digits, is := object["text"].(string); is {
+			b, err := hex.DecodeString(digits)
+			return n.decoded(b), err
 		}
 	}
 	text, err := json.Marshal(v)
 	return string(text), err
+}
+
+// decoded is a text in the encoding of SQLite's database.
+func (n *noted) decoded(b []byte) string {
+	if n == nil || n.order == nil {
+		return string(b)
+	}
+	units := make([]uint16, len(b)/2)
+	for i := range units {
+		units[i] = n.order.Uint16(b[2*i:])
+	}
+	return string(utf16.Decode(units))
+}
+
+// encoded asks SQLite for that.
+func (f *Feed) encoded(ctx context.Context, all map[string]*noted) error {
+	rows, err := f.texts(ctx, "PRAGMA encoding")
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	for _, n := range all {
+		n.floats = true
+		n.order = map[string]binary.ByteOrder{"UTF-16le": binary.LittleEndian, "UTF-16be": binary.BigEndian}[rows[0][0]]
+	}
+	return nil
 }
 
 // watch looks at the triggers, and who else reads. A table without triggers changes and nobody says so, or another feed takes its rows: its kinds are invalidated whole at each

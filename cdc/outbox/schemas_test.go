@@ -25,7 +25,7 @@ var drawnTypes = map[Dialect][]drawnType{
 		{"text", []string{"''", "'a '", "'grüße'", "repeat('x', 3000)", "E'\\n\"\\\\'"}, ""}, {"varchar(9)", []string{"'b  '"}, ""}, {"char(5)", []string{"'ab'"}, ""}, {"bool", []string{"true", "false"}, ""},
 		{"bytea", []string{`'\x00ff'`}, ""}, {"uuid", []string{"'6ba7b810-9dad-11d1-80b4-00c04fd430c8'"}, ""}, {"timestamptz", []string{"'2026-01-02 03:04:05.678+07'"}, ""}, {"float8", []string{"0.1"}, ""},
 		{"mood", []string{"'sad'", "'sehr glücklich'"}, ""}, {"d_int", []string{"1", "2"}, ""}, {"d_char", []string{"'ab'"}, ""}, {"jsonb", []string{`'{"b": 1}'`}, ""}, {"int[]", []string{"'{1,NULL}'"}, ""},
-		{"money", []string{"12.5"}, ""}, {"interval", []string{"'1 day'"}, ""},
+		{"citext", []string{"'Abc'"}, ""}, {"money", []string{"12.5"}, ""}, {"interval", []string{"'1 day'"}, ""},
 	},
 	MySQL: {
 		{"tinyint", []string{"-128"}, ""}, {"bigint unsigned", []string{"18446744073709551615", "0"}, ""}, {"decimal(12,3)", []string{"-0.5", "123456789.125"}, ""}, {"decimal(30,0)", []string{"123456789012345678901234567890"}, ""},
@@ -34,7 +34,7 @@ var drawnTypes = map[Dialect][]drawnType{
 		{"binary(4)", []string{"x'01020000'"}, ""}, {"double", []string{"0.1"}, ""}, {"date", []string{"'2026-01-02'"}, ""}, {"bit(3)", []string{"5"}, ""}, {"int(7) zerofill", []string{"42"}, ""}, {"year", []string{"2026"}, ""},
 	},
 	SQLite: {
-		{"integer", []string{"-9223372036854775808", "7"}, ""}, {"text", []string{"''", "'a '", "'grüße\"\\'"}, ""}, {"blob", []string{"x'00ff'", "x''"}, "hex(k)"}, {"", []string{"1", "'1'", "'x'", "9223372036854775807"}, ""},
+		{"integer", []string{"-9223372036854775808", "7"}, ""}, {"text", []string{"''", "'a '", "'grüße\"\\'", "CAST(x'61ff' AS text)", "CAST(x'6100c3' AS text)"}, ""}, {"text COLLATE NOCASE", []string{"'Abc'"}, ""}, {"blob", []string{"x'00ff'", "x''"}, "hex(k)"}, {"", []string{"1", "'1'", "'x'", "9223372036854775807"}, ""},
 		{"bool", []string{"true", "false"}, ""}, {"numeric", []string{"'12'", "'abc'"}, ""}, {"varchar(5)", []string{"'longer than that'"}, ""},
 	},
 }
@@ -55,7 +55,7 @@ func (s *schema) draw(r *rand.Rand, n int) feedtest.Drawn {
 	if d == PostgreSQL && strings.Contains(name, ".") {
 		mapped = table
 	}
-	drawn := feedtest.Drawn{Name: mapped, SQL: table, Values: kind.values, Text: kind.text, Go: func(v any) string { return shown(kind, v) }}
+	drawn := feedtest.Drawn{Name: mapped, SQL: table, Values: kind.values, Text: kind.text, Go: func(v any) string { return shown(kind, v) }, Single: kind.is == "bool" && d == PostgreSQL || kind.text != ""}
 	if drawn.Text == "" {
 		drawn.Text = "k"
 	}
@@ -79,6 +79,8 @@ func (s *schema) draw(r *rand.Rand, n int) feedtest.Drawn {
 			"CREATE TABLE anew (id integer PRIMARY KEY, n int NOT NULL, old text, k "+kind.is+")|INSERT INTO anew (id, n, k) SELECT id, n, "+kind.values[0]+" FROM "+table+"|DROP TABLE "+table+"|"+alter1(d, "anew", table)+"|"+again)
 	case MySQL:
 		drawn.Change = append(drawn.Change, alter+" MODIFY k "+kind.is+" FIRST", "REPLACE INTO "+table+" (id, n, k) VALUES (1, 1, "+kind.values[0]+")",
+			"CREATE TABLE parts LIKE "+table+"|ALTER TABLE parts PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN MAXVALUE)|INSERT INTO parts (id, n, k) SELECT id, n + 1, "+kind.values[0]+" FROM "+table+
+				"|ALTER TABLE parts EXCHANGE PARTITION p WITH TABLE "+table+"|DROP TABLE parts",
 			"SET SESSION sql_mode = 'ANSI_QUOTES'|UPDATE "+table+" SET n = n + 1|SET SESSION sql_mode = DEFAULT")
 	}
 	return drawn
@@ -153,7 +155,7 @@ func drawn(w *world, mistake func(string) string, rounds int) {
 	w.Helper()
 	s := &schema{world: w}
 	if w.dialect == PostgreSQL {
-		w.exec("CREATE TYPE mood AS ENUM ('sad', 'sehr glücklich'); CREATE DOMAIN d_int AS int; CREATE DOMAIN d_char AS char(6)")
+		w.exec("CREATE EXTENSION citext; CREATE TYPE mood AS ENUM ('sad', 'sehr glücklich'); CREATE DOMAIN d_int AS int; CREATE DOMAIN d_char AS char(6)")
 	}
 	(&feedtest.Schemas{Shop: w.Shop, Mistake: mistake, Draw: s.draw, Exec: s.attempt, Keys: s.keys, Open: func(tables []cdc.Table) (feedtest.Feed, error) {
 		cfg := w.config()

@@ -82,6 +82,36 @@ func TestATriggerFailsNoWriteThatWouldSucceedWithoutIt(t *testing.T) {
 	})
 }
 
+// TestANumberOfSQLiteWithSeveralTextsIsNoText has floating-point numbers, of which SQLite and a driver have texts of their own.
+func TestANumberOfSQLiteWithSeveralTextsIsNoText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, SQLite, shared.Client(t))
+	w.exec("CREATE TABLE sizes (id real PRIMARY KEY, n int)")
+	for _, statement := range Triggers(SQLite, "sizes", "id") {
+		w.exec(statement)
+	}
+	keys := make(chan string, 2)
+	cfg := w.config()
+	cfg.Tables = []cdc.Table{{Name: "sizes", Changed: func(c cdc.Change) cacheguard.Changes {
+		id, err := c.New.String("id")
+		if err != nil {
+			id = "refused"
+		}
+		keys <- id
+		return cacheguard.Changes{}
+	}}}
+	f, _ := w.run(cfg)
+	for value, refused := range map[string]bool{"1.5": false, "-0.25": false, "10": true, "1e20": true, "9e999": true, "-9e999": true, "9223372036854775808": true, "0.1 + 0.2": false} {
+		w.exec("INSERT INTO sizes VALUES (" + value + ", 1)")
+		w.CatchUp(f)
+		var want string
+		expect.ErrorIs(t, w.db.QueryRowContext(t.Context(), "SELECT id FROM sizes WHERE id = "+value).Scan(&want))
+		if got := <-keys; got != want && got != "refused" || refused != (got == "refused") {
+			t.Errorf("%s: the feed has %q, a query %q", value, got, want)
+		}
+	}
+}
+
 // name is the name of the database.
 func (w *world) name() (name string) {
 	w.Helper()

@@ -139,8 +139,10 @@ func jsonOf(d Dialect, row string, columns []string) string {
 	var pairs []string
 	for _, column := range columns {
 		value := row + "." + d.quote1(column)
-		if d == SQLite { // whose JSON has no bytes
-			value = "CASE typeof(" + value + ") WHEN 'blob' THEN json_object('hex', hex(" + value + ")) ELSE " + value + " END"
+		if d == SQLite { // whose JSON has no bytes, and whose texts are not always what their encoding says
+			odd := value + " GLOB " + notPlain + " OR instr(" + value + ", char(0)) > 0"
+			value = "CASE typeof(" + value + ") WHEN 'blob' THEN json_object('hex', hex(" + value + ")) WHEN 'text' THEN CASE WHEN " + odd +
+				" THEN json_object('text', hex(" + value + ")) ELSE " + value + " END ELSE " + value + " END"
 		}
 		pairs = append(pairs, d.text(column)+", "+value)
 	}
@@ -150,6 +152,9 @@ func jsonOf(d Dialect, row string, columns []string) string {
 	}
 	return call
 }
+
+// notPlain is the pattern *[^-]* with the first and the last character of ASCII around the hyphen: it has some other character.
+const notPlain = "char(42, 91, 94, 1, 45, 127, 93, 42)"
 
 // quote quotes a name, whose parts may be separated by dots.
 func (d Dialect) quote(name string) string {

@@ -20,19 +20,26 @@ import (
 // TestWhatChangesValuesWithoutRowsInvalidatesTheKindsWhole has statements after which a query returns other values, and of which the log has no row.
 func TestWhatChangesValuesWithoutRowsInvalidatesTheKindsWhole(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ sql, want string }{
-		"a type with USING":         {"ALTER TABLE products ALTER COLUMN name TYPE text USING upper(name)", "ONE"},
-		"a column in place of one":  {"ALTER TABLE products DROP COLUMN name, ADD COLUMN name text DEFAULT 'new'", "new"},
-		"columns that swap names":   {"ALTER TABLE products RENAME name TO was; ALTER TABLE products RENAME category TO name; ALTER TABLE products RENAME was TO category", "a"},
-		"a schema in place of one":  {"CREATE SCHEMA anew; CREATE TABLE anew.products AS SELECT id, category, 'new' AS name FROM products; ALTER TABLE anew.products ADD PRIMARY KEY (id); ALTER PUBLICATION shop ADD TABLE anew.products; ALTER SCHEMA public RENAME TO old; ALTER SCHEMA anew RENAME TO public", "new"},
-		"a table in place of one":   {"CREATE TABLE anew AS SELECT id, category, 'new' AS name FROM products; ALTER TABLE anew ADD PRIMARY KEY (id); ALTER PUBLICATION shop ADD TABLE anew; ALTER TABLE products RENAME TO old; ALTER TABLE anew RENAME TO products", "new"},
-		"a table that is restored":  {"CREATE TABLE anew AS SELECT id, category, 'new' AS name FROM products; DROP TABLE products; ALTER TABLE anew RENAME TO products; ALTER TABLE products ADD PRIMARY KEY (id); ALTER PUBLICATION shop ADD TABLE products", "new"},
-		"a child that is taken out": {"CREATE TABLE child (PRIMARY KEY (id)) INHERITS (products); INSERT INTO child VALUES (2, 'b', 'two'); ALTER TABLE child NO INHERIT products; DELETE FROM ONLY products", ""},
+	offAndBack := "ALTER TABLE products SET UNLOGGED; UPDATE products SET name = 'uno'; ALTER TABLE products SET LOGGED"
+	for name, c := range map[string]struct{ make, sql, want string }{
+		"a table of a publication of all tables that leaves the log and is back": {"DROP PUBLICATION shop; CREATE PUBLICATION shop FOR ALL TABLES", offAndBack, "uno"},
+		"a table of a published schema that leaves the log and is back":          {"ALTER PUBLICATION shop SET TABLES IN SCHEMA public", offAndBack, "uno"},
+		"a partition of a published table that leaves the log and is back":       {"DROP TABLE products; " + leaves + "; ALTER PUBLICATION shop SET TABLE products", strings.ReplaceAll(offAndBack, "TABLE products", "TABLE leaf"), "uno"},
+		"a partition of a published partition, whose table is out and back":      {deep("public.root"), "ALTER TABLE root DETACH PARTITION stem; UPDATE products SET name = 'uno'; ALTER TABLE root ATTACH PARTITION stem DEFAULT", "uno"},
+		"a partition whose table leaves the published schema and is back":        {deep("out.root") + "; ALTER PUBLICATION shop SET TABLES IN SCHEMA out", "ALTER TABLE out.root SET SCHEMA public; UPDATE products SET name = 'uno'; ALTER TABLE root SET SCHEMA out", "uno"},
+		"a type with USING":         {"", "ALTER TABLE products ALTER COLUMN name TYPE text USING upper(name)", "ONE"},
+		"a column in place of one":  {"", "ALTER TABLE products DROP COLUMN name, ADD COLUMN name text DEFAULT 'new'", "new"},
+		"columns that swap names":   {"", "ALTER TABLE products RENAME name TO was; ALTER TABLE products RENAME category TO name; ALTER TABLE products RENAME was TO category", "a"},
+		"a schema in place of one":  {"", "CREATE SCHEMA anew; CREATE TABLE anew.products AS SELECT id, category, 'new' AS name FROM products; ALTER TABLE anew.products ADD PRIMARY KEY (id); ALTER PUBLICATION shop ADD TABLE anew.products; ALTER SCHEMA public RENAME TO old; ALTER SCHEMA anew RENAME TO public", "new"},
+		"a table in place of one":   {"", "CREATE TABLE anew AS SELECT id, category, 'new' AS name FROM products; ALTER TABLE anew ADD PRIMARY KEY (id); ALTER PUBLICATION shop ADD TABLE anew; ALTER TABLE products RENAME TO old; ALTER TABLE anew RENAME TO products", "new"},
+		"a table that is restored":  {"", "CREATE TABLE anew AS SELECT id, category, 'new' AS name FROM products; DROP TABLE products; ALTER TABLE anew RENAME TO products; ALTER TABLE products ADD PRIMARY KEY (id); ALTER PUBLICATION shop ADD TABLE products", "new"},
+		"a child that is taken out": {"", "CREATE TABLE child (PRIMARY KEY (id)) INHERITS (products); INSERT INTO child VALUES (2, 'b', 'two'); ALTER TABLE child NO INHERIT products; DELETE FROM ONLY products", ""},
 	} {
 		for _, when := range []string{"while it runs", "while none runs"} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, "")
+				w.exec("SELECT 1;" + c.make)
 				f, stop := w.run(w.config())
 				w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
 				w.CatchUp(f)
@@ -50,6 +57,12 @@ func TestWhatChangesValuesWithoutRowsInvalidatesTheKindsWhole(t *testing.T) {
 			})
 		}
 	}
+}
+
+// deep makes the mapped table a partition of a partition, of a table that is published.
+func deep(root string) string {
+	return "DROP TABLE products; CREATE SCHEMA out; CREATE TABLE " + root + " (id bigint, category text, name text) PARTITION BY RANGE (id); " +
+		"CREATE TABLE stem PARTITION OF " + root + " DEFAULT PARTITION BY RANGE (id); CREATE TABLE products PARTITION OF stem (PRIMARY KEY (id)) DEFAULT; ALTER PUBLICATION shop SET TABLE " + root
 }
 
 // TestWhatIsUndoneBetweenTwoLooksIsSeen has changes of the catalogue that are undone before somebody looks, as a rule.

@@ -55,18 +55,21 @@ func (f *Feed) passed(ctx context.Context, side *pgx.Conn, marked string) (done 
 		return false, "", fmt.Errorf("cdc/postgres: mark the log: %w", err)
 	}
 	at, err := f.look(ctx, side)
-	switch {
-	case err != nil:
+	if err != nil {
 		return false, "the slot cannot be looked at", err
+	}
+	if !at.there || at.confirmed >= end { // the position moves, and the changes are not in the log; or a slot is not made for that
+		if _, err := f.ready(ctx, side); err != nil {
+			return false, "changes are missed", err
+		}
+	}
+	switch {
 	case !at.there:
 		return false, fmt.Sprintf("there is no slot %s yet", f.cfg.Slot), nil
 	case at.confirmed < end && !at.active:
 		return false, fmt.Sprintf("no instance reads slot %s", f.cfg.Slot), nil
 	case at.confirmed < end:
 		return false, fmt.Sprintf("slot %s is %d bytes behind", f.cfg.Slot, end-at.confirmed), nil
-	}
-	if _, err := f.ready(ctx, side); err != nil { // the position moves, and the changes are not in the log
-		return false, "changes are missed", err
 	}
 	noted, err := f.owns(ctx, side, at)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // SelfCheck returns what keeps the feed from working, joined, each with the statement that mends it: settings of the server, rights of the role, the
-// publication and its tables, their REPLICA IDENTITY, the columns that Changed asks for, the slot, and a feed of another cache that reads it. It changes nothing. nil:
+// publication and its tables, a connection as the one that reads the log, their REPLICA IDENTITY, the columns that Changed asks for, the slot, and a feed of another cache that reads it. It changes nothing. nil:
 // the feed can work.
 func (f *Feed) SelfCheck(ctx context.Context) error {
 	if f == nil {
@@ -29,6 +29,13 @@ func (f *Feed) SelfCheck(ctx context.Context) error {
 	}
 	if err := f.checkRole(ctx, side, &p); err != nil {
 		return err
+	}
+	if len(p) == 0 { // else it is refused for what is named already
+		conn, err := f.dialReplication(ctx)
+		if err != nil {
+			return err
+		}
+		hangUpReplication(conn)
 	}
 	if err := f.checkRows(ctx, side, at, &p); err != nil {
 		return err

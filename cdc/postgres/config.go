@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,11 +15,15 @@ import (
 	"github.com/cacheguard/go/internal/run/config"
 )
 
-// Config describes a Feed. All fields up to Guards are required.
+// Config describes a Feed. All fields up to Guards are required; of Conn and NewConn, one is.
 type Config struct {
 	// Conn is how to connect to the database: a URL or a list of settings, as for psql, with the usual settings of TLS. The PG environment
 	// variables hold for what it does not say. It must lead to the primary. The role needs the attribute REPLICATION.
 	Conn string
+
+	// NewConn returns what Conn would be, before each connection: for passwords that rotate, and tokens that expire. It is called by several goroutines, and its ctx ends
+	// with the time that a connection may take. Connections that are open stay so.
+	NewConn func(ctx context.Context) (string, error)
 
 	// Publication is the name of the publication, which an administrator creates: CREATE PUBLICATION shop FOR TABLE products, prices.
 	Publication string
@@ -32,6 +37,10 @@ type Config struct {
 
 	// Guards are whose entries are invalidated: usually one.
 	Guards []*cacheguard.Guard
+
+	// Order has Caches of which values are made of each other, each after those that its own are made of. See cdc.Kind. Default: none; what is
+	// read together is invalidated together.
+	Order []cdc.Kind
 
 	// MaxRetained is how many bytes of its log the database may keep for the slot. At half of that, the Feed warns. At the whole, it drops the slot,
 	// creates another, and invalidates the kinds of all Tables whole. It can do so only while an instance runs. What a transaction that was left open holds back
@@ -61,7 +70,7 @@ var (
 type Feed struct {
 	cfg    Config
 	engine *engine.Engine
-	conn   *pgx.ConnConfig
+	conn   func(ctx context.Context) (*pgx.ConnConfig, error)
 	notes  engine.Notes
 	why    string // the next slot is new
 	warned bool   // that the slot holds back much; sessions run one after the other
@@ -74,9 +83,7 @@ func New(cfg Config) (*Feed, error) {
 	if err != nil {
 		p.Add("Conn", "%w", err)
 	}
-	if cfg.Conn == "" {
-		p.Add("Conn", "is empty")
-	}
+	engine.CheckConn(&p, cfg.Conn, cfg.NewConn)
 	if cfg.Publication == "" {
 		p.Add("Publication", "is empty")
 	}
@@ -86,15 +93,25 @@ func New(cfg Config) (*Feed, error) {
 	if cfg.MaxRetained < minRetained && cfg.MaxRetained != 0 && cfg.MaxRetained != config.Off {
 		p.Add("MaxRetained", "%d is less than 32 MiB (use -1 for no limit)", cfg.MaxRetained)
 	}
-	tables := engine.Check(&p, cfg.Tables, cfg.Guards)
+	tables := engine.Check(&p, cfg.Tables, cfg.Guards, cfg.Order...)
 	if err := p.Err(); err != nil {
 		return nil, fmt.Errorf("cdc/postgres: %w", err)
 	}
 	config.SetDefault(&cfg.MaxRetained, defaultRetained)
 	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
 	cfg.Logger = cfg.Logger.With("slot", cfg.Slot)
+	connect := func(ctx context.Context) (*pgx.ConnConfig, error) {
+		if cfg.NewConn == nil {
+			return conn.Copy(), nil
+		}
+		text, err := cfg.NewConn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.ParseConfig(text)
+	}
 	notes := engine.Notes{Guards: cfg.Guards, Name: cfg.Slot}
-	return &Feed{cfg: cfg, conn: conn, notes: notes, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger}}, nil
+	return &Feed{cfg: cfg, conn: connect, notes: notes, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Order: cfg.Order, Log: cfg.Logger}}, nil
 }
 
 // Stats are the figures of now.

@@ -35,7 +35,7 @@
 // If the publication changes, or a mapped table is dropped and created again, changes may be left out of the log without a sign. The reader compares what the catalogue has of the
 // tree of each mapped table, which are its partitions and children at any depth, and of all that publishes them: once a second, and whenever CatchUp asks (by a message in the log, from PostgreSQL 14 on).
 // Then it gives the slot up, and begins again. A partition or child that comes or goes, a name or a column that is another one has the Kinds of its table invalidated whole: the log has no rows of
-// ALTER COLUMN … TYPE … USING, or of columns that swap names.
+// ALTER COLUMN … TYPE … USING, of columns that swap names, or of a table that leaves the log and returns (SET UNLOGGED).
 //
 // The slot does not say whose cache was invalidated before its position. So the position is noted in the Redis of each Guard (PREFIX:cdc:{SLOT}) before PostgreSQL is told: with the server, its
 // timeline, the database, the publication, the tables, and a sum of what the catalogue had of each. A slot that is beyond the note was read by somebody else, or another server was promoted; a note that is

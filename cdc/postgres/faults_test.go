@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/distance"
 	"github.com/cacheguard/go/internal/testing/expect"
@@ -189,6 +191,27 @@ func TestASlotThatHoldsBackTooMuchIsGivenUp(t *testing.T) {
 	w.Reads(1, "uno")
 	expect.Equal(t, "whole kinds, and at the first start", f.Stats().Whole, 2)
 	w.Logs("it held back more than MaxRetained")
+}
+
+// pg_copy_logical_replication_slot shows the slot by its name, and by its plugin a moment later.
+func TestASlotThatIsBeingMadeIsNobodyElses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	f, err := New(w.config())
+	expect.ErrorIs(t, err)
+	side, err := pgx.Connect(t.Context(), w.addr)
+	expect.ErrorIs(t, err)
+	defer func() { _ = side.Close(context.Background()) }()
+	w.exec("CREATE SCHEMA moment; CREATE TABLE moment.pg_replication_slots AS " +
+		"SELECT slot_name, plugin, database, active, wal_status, confirmed_flush_lsn, restart_lsn FROM pg_replication_slots WITH NO DATA")
+	_, err = side.Exec(t.Context(), "SET search_path = moment, pg_catalog")
+	expect.ErrorIs(t, err)
+	for plugin, ours := range map[string]bool{"": true, "pgoutput": true, "test_decoding": false} {
+		w.exec("TRUNCATE moment.pg_replication_slots")
+		w.exec("INSERT INTO moment.pg_replication_slots (slot_name, plugin, database, active) VALUES ($1, $2, current_database(), true)", w.slot, plugin)
+		at, err := f.look(t.Context(), side)
+		expect.Equal(t, "plugin '"+plugin+"' is taken for ours", err == nil && at.there && at.active, ours)
+	}
 }
 
 func TestATransactionThatWasLeftOpenIsToldFromAFeedThatIsBehind(t *testing.T) {

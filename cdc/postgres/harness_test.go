@@ -66,7 +66,7 @@ func newWorld(t *testing.T, server string) *world {
 	w := &world{slot: fmt.Sprintf("slot_%d", databases.Add(1)), redis: redistest.Start(t)}
 	w.Shop = &feedtest.Shop{T: t, Prefix: w.slot, NotFound: pgx.ErrNoRows, Load: w.load}
 	admin := w.connect(server)
-	if _, err := admin.Exec(t.Context(), "CREATE DATABASE "+w.slot); err != nil {
+	if _, err := admin.Exec(t.Context(), "CREATE DATABASE "+w.slot+" ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"); err != nil {
 		t.Fatal(err)
 	}
 	w.addr = strings.ReplaceAll(server, "dbname=postgres", "dbname="+w.slot)

@@ -220,7 +220,7 @@ func (r *reader) reshaped(ctx context.Context, tables []string) error {
 	if len(tables) == 0 {
 		return nil
 	}
-	return r.feed.engine.WholeOf(ctx, "their tables have other partitions, children or columns than before: "+strings.Join(tables, ", "), r.feed.engine.Tables.Of(tables))
+	return r.feed.engine.WholeOf(ctx, "their tables were rewritten, or have other partitions, children or columns than before: "+strings.Join(tables, ", "), r.feed.engine.Tables.Of(tables))
 }
 
 // asked looks for one who waits for what was committed before.

@@ -139,7 +139,10 @@ func (f *Feed) standBy(ctx context.Context, side *pgx.Conn) (slot, error) {
 func (f *Feed) dial(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	cfg := f.conn.Copy()
+	cfg, err := f.conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cdc/postgres: %w", err)
+	}
 	name(cfg.RuntimeParams, f.cfg.Slot)
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
@@ -152,7 +155,11 @@ func (f *Feed) dial(ctx context.Context) (*pgx.Conn, error) {
 func (f *Feed) dialReplication(ctx context.Context) (*pgconn.PgConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	cfg := f.conn.Config.Copy()
+	whole, err := f.conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cdc/postgres: %w", err)
+	}
+	cfg := &whole.Config
 	name(cfg.RuntimeParams, f.cfg.Slot)
 	cfg.RuntimeParams["replication"] = "database"
 	cfg.RuntimeParams["wal_sender_timeout"] = senderDies

@@ -124,6 +124,21 @@ func TestWhatIsPublishedIsWatched(t *testing.T) {
 	}
 }
 
+func TestACatchUpSaysAtOnceThatATableIsNoLongerPublished(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	f, _ := w.run(w.config())
+	w.CatchUp(f)
+	w.exec("ALTER PUBLICATION shop DROP TABLE products")
+	w.exec("UPDATE products SET name = 'uno'")
+	w.Await("the slot is given up", func() (gone bool) {
+		w.ask(&gone, "SELECT count(*) = 0 FROM pg_replication_slots WHERE slot_name = $1", w.slot)
+		return gone
+	})
+	err := f.CatchUp(t.Context()) // which does not end before the test
+	feedtest.Says(t, err, "publication shop", "products")
+}
+
 func TestWhatIsPublishedIsComparedWithWhatTheLastReaderSaw(t *testing.T) {
 	t.Parallel()
 	for name, c := range published {

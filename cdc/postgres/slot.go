@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
-// slot is the state of the slot, and of the log.
+// slot is the state of the slot, and of the log. One that another instance is making has no plugin for a moment.
 type slot struct {
 	there, active, lost bool
 	confirmed           pglogrepl.LSN
@@ -27,7 +27,7 @@ type slot struct {
 const lookAtSlot = `SELECT s.slot_name IS NOT NULL, coalesce(s.active, false), coalesce(s.wal_status = 'lost', false),
 	coalesce(s.confirmed_flush_lsn, '0/0')::text, coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), s.confirmed_flush_lsn), 0)::bigint,
 	coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn), 0)::bigint, now_end::text, clock_timestamp(),
-	s.slot_name IS NULL OR coalesce(s.plugin = 'pgoutput' AND s.database = current_database(), false)
+	s.slot_name IS NULL OR coalesce(s.plugin IN ('pgoutput', '') AND s.database = current_database(), false)
 	FROM (SELECT pg_current_wal_insert_lsn() AS now_end) w LEFT JOIN pg_replication_slots s ON s.slot_name = $1`
 
 // look asks for the state of the slot, and notes it for Stats.

@@ -32,7 +32,7 @@ type member struct {
 	published, partly bool   // all of its rows, or some rows or columns
 	partition         bool
 	state             string // changes with what is published of it
-	shape             string // changes with its name, its place in the tree and its columns, also if that is undone
+	shape             string // changes with its name, its place in the tree, its columns and its file, also if that is undone
 }
 
 // kinds are the kinds of tables that the log has rows of, by pg_class.relkind. A partitioned table has none itself.
@@ -45,13 +45,16 @@ var notRead = map[string]string{
 	"c": "is no table, but a type",
 }
 
-// members has the tree. $1 is the publication's id, $2 are the names of mapped tables. Names are compared as texts, so that any name can be mapped.
+// members has the tree. $1 is the publication's id, $2 are the names of mapped tables. Names are compared as texts, so that any name can be mapped. A table that
+// leaves the log (SET UNLOGGED) and returns has another file; PostgreSQL refuses that for one that is published by its own name.
 const members = `WITH RECURSIVE mapped AS (
 		SELECT c.oid, wanted.name FROM unnest($2::text[]) AS wanted(name) JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace)
 		ON wanted.name = n.nspname || '.' || c.relname),
 	below AS (SELECT oid AS root, name, oid AS id FROM mapped UNION SELECT b.root, b.name, i.inhrelid FROM below b JOIN pg_inherits i ON i.inhparent = b.id),
 	above AS (SELECT DISTINCT id, id AS at FROM below
 		UNION SELECT a.id, i.inhparent FROM above a JOIN pg_class c ON c.oid = a.at AND c.relispartition JOIN pg_inherits i ON i.inhrelid = a.at),
+	lines AS (SELECT a.id, string_agg(format('%s %s %s.%s', a.at, y.xmin, i.inhparent, i.xmin), ' ' ORDER BY a.at, i.inhparent) AS shape
+		FROM above a JOIN pg_class c ON c.oid = a.at LEFT JOIN pg_type y ON y.oid = c.reltype LEFT JOIN pg_inherits i ON i.inhrelid = a.at GROUP BY a.id),
 	tables AS (SELECT a.id, string_agg(format('%s.%s', r.oid, r.xmin), ' ' ORDER BY r.oid) AS state, bool_or(<partly>) AS partly
 		FROM above a JOIN pg_publication_rel r ON r.prrelid = a.at AND r.prpubid = $1 GROUP BY a.id),
 	schemas AS (<schemas>)
@@ -61,9 +64,10 @@ const members = `WITH RECURSIVE mapped AS (
 			ELSE c.relreplident::text END,
 		c.oid >= 16384 AND n.nspname NOT IN ('pg_catalog', 'pg_toast') AND (t.id IS NOT NULL OR s.id IS NOT NULL OR (SELECT puballtables FROM pg_publication WHERE oid = $1)),
 		coalesce(t.partly, false), c.relispartition, format('%s %s %s %s', c.relkind, c.relpersistence, t.state, s.state),
-		md5(format('%s %s %s %s', n.xmin, y.xmin, (SELECT string_agg(format('%s.%s', inhparent, xmin), ' ' ORDER BY inhparent) FROM pg_inherits WHERE inhrelid = c.oid),
+		md5(format('%s %s %s %s', n.xmin, l.shape,
+			CASE WHEN NOT EXISTS (SELECT FROM pg_publication_rel WHERE prrelid = c.oid AND prpubid = $1) THEN c.relfilenode END,
 			(SELECT string_agg(format('%s.%s', attnum, xmin), ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0)))
-	FROM below b JOIN pg_class c ON c.oid = b.id JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_type y ON y.oid = c.reltype
+	FROM below b JOIN pg_class c ON c.oid = b.id JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN lines l ON l.id = b.id
 	LEFT JOIN tables t ON t.id = b.id LEFT JOIN schemas s ON s.id = b.id ORDER BY b.name, 4`
 
 // look15 is how PostgreSQL 15 and later publish a part of a table, and whole schemas.
@@ -223,7 +227,7 @@ func (at *tree) hasPartitions(m member) bool {
 	return false
 }
 
-// since compares the tree with what it was. Whole are mapped tables whose partitions, children or columns are others: they came and went with values that nobody logged. The
+// since compares the tree with what it was. Whole are mapped tables whose partitions, children, columns or files are others: they came and went with values that nobody logged. The
 // error says that changes may have been left out of the log.
 func (at *tree) since(before *tree, problems error) (whole []string, err error) {
 	switch {

@@ -11,13 +11,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
-
-	"github.com/cacheguard/go/cdc"
 )
 
 // kind says how the text of a type is read.
 type kind struct {
 	base    uint32 // the type itself or, of a domain, the one that it is made of
+	name    string // of that one; enum: of any enum
 	refused string // the type whose text depends on the session that asks; empty: none does
 }
 
@@ -38,7 +37,7 @@ const typesOf = `WITH RECURSIVE parts AS (SELECT o AS type, o AS part, true AS i
 		SELECT t.typbasetype AS id WHERE t.typtype = 'd' UNION SELECT t.typelem WHERE t.typelem <> 0 AND t.typtype <> 'd'
 		UNION SELECT rngsubtype FROM pg_range WHERE rngtypid = t.oid <multi>
 		UNION SELECT atttypid FROM pg_attribute WHERE attrelid = t.typrelid AND t.typrelid <> 0 AND attnum > 0 AND NOT attisdropped) x)
-	SELECT type, part, itself AND t.typtype <> 'd', t.typname::text, t.oid < 16384 AND t.typtype = 'b' AND t.typcategory <> 'A' FROM parts JOIN pg_type t ON t.oid = part ORDER BY 1, 2`
+	SELECT type, part, itself AND t.typtype <> 'd', CASE t.typtype WHEN 'e' THEN 'enum' ELSE t.typname::text END, t.oid < 16384 AND t.typtype = 'b' AND t.typcategory <> 'A' FROM parts JOIN pg_type t ON t.oid = part ORDER BY 1, 2`
 
 // kindsOf returns the kinds of types. A type that is not there any more is refused.
 func kindsOf(ctx context.Context, side *pgx.Conn, types []uint32) ([]kind, error) {
@@ -59,7 +58,7 @@ func kindsOf(ctx context.Context, side *pgx.Conn, types []uint32) ([]kind, error
 	_, err = pgx.ForEachRow(rows, []any{&id, &part, &itself, &name, &builtIn}, func() error {
 		k := found[id]
 		if itself {
-			k.base = part
+			k.base, k.name = part, name
 		}
 		if builtIn && !slices.Contains(parsed, name) && !slices.Contains(texts, name) || part == pgtype.TimestamptzOID && !itself {
 			k.refused = name // as an unknown one is
@@ -122,43 +121,4 @@ func (k kind) sample() (any, error) {
 		return k.parse("2000-01-01 00:00:00+00")
 	}
 	return k.parse("1")
-}
-
-// try looks whether Changed of a mapped table asks for what the log will not have of a table: itself, a partition or a child.
-func (f *Feed) try(ctx context.Context, side *pgx.Conn, id uint32, m member) error {
-	const columnsOf = `SELECT a.attname::text, a.atttypid, $2 = 'f' OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = a.attrelid AND a.attnum = ANY(i.indkey)
-			AND CASE $2 WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END)
-		FROM pg_attribute a WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum`
-	rows, err := side.Query(ctx, columnsOf, id, m.identity)
-	if err != nil {
-		return fmt.Errorf("cdc/postgres: %w", err)
-	}
-	r := relation{name: quote(m.name)}
-	var name string
-	var kind uint32
-	var logged bool
-	_, err = pgx.ForEachRow(rows, []any{&name, &kind, &logged}, func() error {
-		r.columns, r.types, r.identity = append(r.columns, name), append(r.types, kind), append(r.identity, logged)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("cdc/postgres: %w", err)
-	}
-	if r.kinds, err = kindsOf(ctx, side, r.types); err != nil {
-		return err
-	}
-	row := func(old bool) func() cdc.Row {
-		return func() cdc.Row {
-			return cdc.NewRow(r.columns, func(i int) (any, error) {
-				if old && !r.identity[i] {
-					return nil, r.notLogged()
-				}
-				return r.kinds[i].sample()
-			})
-		}
-	}
-	if err := f.engine.Tables[m.root].Try(row(true), row(false)); err != nil {
-		return fmt.Errorf("cdc/postgres: changes of %s%s would invalidate its kinds whole: %w", m.name, of(m), err)
-	}
-	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 const (
@@ -21,8 +21,7 @@ const (
 	nearlyAll  = 0.95      // of the loads: the source is down
 	noise      = 50        // gets per second, which are not worth a word
 
-	lately = 300  // seconds ago, of what a page of an earlier version gives no age
-	ever   = 1e12 // the same, of what is counted since the process began
+	lately = 300 // seconds ago, of what a page of an earlier version gives no age
 )
 
 // pageFindings says what the pages of instances show that could be wrong. An instance that does not answer is in trouble itself. One is well, or
@@ -36,7 +35,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			guards, rates = append(guards, g), append(rates, g.rate())
 		}
 	}
-	together := slices.Concat(mistyped(guards), undeclared(guards), busiest(rates))
+	together := slices.Concat(mistyped(guards), busiest(rates))
 	for i := range pages {
 		p := &pages[i]
 		if p.err != nil {
@@ -98,20 +97,12 @@ func lastingFirst(all []finding) []finding {
 
 // findings says what one Guard's page shows.
 func (g *pagedGuard) findings() (all []finding) {
-	for _, name := range slices.SortedFunc(maps.Keys(g.Troubles), observe.ByCause) {
+	order := g.Order
+	if order == nil {
+		order = slices.Sorted(maps.Keys(g.Troubles))
+	}
+	for _, name := range order {
 		all = append(all, g.trouble(name))
-	}
-	if s := g.Shadow; s != nil && s.Old > 0 {
-		all = append(all, finding{
-			Result: warning, Detail: fmt.Sprintf("%d of %d hits of the shadow were old values: some writes do not invalidate, since the process began", s.Old, s.Hits),
-			past: ever,
-		})
-	}
-	if g.Altered > 0 {
-		all = append(all, finding{
-			Result: warning, Detail: observe.Count(int(g.Altered), "value does", "values do") + " not come back from the codec as they were: its log names a field, since the process began",
-			past: ever,
-		})
 	}
 	if len(g.Running) > 0 && g.Running[0].Took >= longLoad { // it is the longest
 		load := g.Running[0]
@@ -152,8 +143,8 @@ func (g *pagedGuard) trouble(name string) finding {
 		f.Detail = "messages about invalidations are refused" + lasted + ": other local tiers, if there are any, may serve old values until Local.TTL"
 	case "saturated":
 		f.Detail = fmt.Sprintf("%s for MaxLoads, which is %d%s", observe.Count(g.Queued, "load waits", "loads wait"), g.MaxLoads, lasted)
-	case "fleet":
-		f.Detail = "loads wait for FleetLoads" + lasted
+	case "limiter":
+		f.Detail = "loads wait for Config.Limiter" + lasted
 	case "intent":
 		f.Detail = observe.Count(g.Intents, "intent stands", "intents stand") + ", the oldest" + lasted[1:]
 		if g.Stands != "" {
@@ -183,7 +174,6 @@ func (c *pagedCache) findings() (all []finding) {
 	}{
 		{c.Lately.Damaged, "damaged", "entries could not be decoded"},
 		{c.Lately.Unstorable, "unstorable", "values could not be stored"},
-		{c.Lately.Outdated, "outdated", "values were not those of the source, some writes do not invalidate,"},
 		{c.Lately.Takeovers, "takeovers", "loads were taken over from instances that died, stood still or could not renew"},
 	} {
 		if of.n == 0 {

@@ -50,7 +50,7 @@ func (e *env) fleet(pages []string) fleet {
 	var all []witness
 	for i, p := range e.look(pages) {
 		for n, g := range p.Guards {
-			if g.Prefix == e.all.Prefix && g.Redis != "" {
+			if g.Prefix == e.all.Prefix && g.Redis != "" { // what says nothing of its Redis proves nothing of it
 				query := url.Values{"view": {"key"}, "guard": {strconv.Itoa(n)}}
 				all = append(all, witness{elsewhere{g.Instance, g.Redis}, pages[i], query, "key"})
 			}

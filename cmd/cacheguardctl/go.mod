@@ -37,3 +37,5 @@ replace github.com/cacheguard/go/metrics => ../../metrics
 replace github.com/cacheguard/go/middleware => ../../middleware
 
 replace github.com/cacheguard/go/cacheguard/cacheguardtest => ../../cacheguard/cacheguardtest
+
+replace github.com/cacheguard/go/memory => ../../memory

@@ -54,8 +54,8 @@ var outputs = map[string]result{
 		{"shop-2", "shop", 0, 0, 0, 0, 0, 0, []looks{{1, 0, 0, 0}}, []oldValue{}},
 	}},
 	"caughtup": caughtUp{"shop", 0.25},
-	"sample":   sampled{"2026-11-22T03:00:00Z", "sampled", "product", 0, "", 0, "shop-1", 2104.5, 0.986, 20, 2, 1, 7, 1},
-	"sampled":  sampled{"2026-11-22T03:00:00Z", "sampled", "product", 3, "product:7", 2, "", 0, -1, 0, 0, 0, 0, 0},
+	"sample":   sampled{"2026-11-22T03:00:00Z", "sampled", "product", 0, "", 0, "shop-1", 2104.5, 0.986, 20, 2, 1, 7, 1, nil},
+	"sampled":  sampled{"2026-11-22T03:00:00Z", "sampled", "product", 3, "product:7", 2, "", 0, -1, 0, 0, 0, 0, 0, nil},
 	"watch":    seen{"2026-11-22T03:00:00Z", "invalidated", "price:42", "price"},
 }
 

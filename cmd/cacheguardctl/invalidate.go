@@ -111,7 +111,7 @@ func (c *invalidate) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	notes := slices.Concat(e.notes, c.unknown(e, c.Keys, c.Cache, c.Tag), meant)
+	notes := slices.Concat(e.notes, c.unknown(e, c.Keys, c.Cache, c.Tag), ofSchemes(none), meant)
 	if unseen = errors.Join(unseen, unasked); unseen != nil {
 		notes = append(notes, "whether anything was there is not known: "+unseen.Error())
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/cache/epoch"
-	journal "github.com/cacheguard/go/internal/cache/report" // report is a result here
+	journal "github.com/cacheguard/go/internal/watch" // report is a result here
 )
 
 // unknown says what of a command no page of the instances knows: a name that is mistyped looks like success otherwise. Without pages it
@@ -127,18 +127,6 @@ func mistyped(guards []*pagedGuard) (all []finding) {
 	return all
 }
 
-// undeclared says which Caches have values that are made of values of others, of which instances that only write do not know.
-func undeclared(guards []*pagedGuard) (all []finding) {
-	for _, g := range guards {
-		if g.Undeclared != "" {
-			all = append(all, finding{Check: "instance", Node: g.Instance, Result: warning, Detail: fmt.Sprintf(
-				"values of Caches are made of values of others, and CacheConfig.MadeOf does not say so: %s", g.Undeclared,
-			)})
-		}
-	}
-	return all
-}
-
 // missing returns those of the keys that Redis has nothing of.
 func missing(e *env, guard *cacheguard.Guard, names []string) (none []string, err error) {
 	for _, key := range names {
@@ -178,6 +166,18 @@ func ofPages(e *env, unused []string) (notes []string) {
 			if used, err := e.has(epoch.OfTag(meant)); used && err == nil {
 				notes = append(notes, fmt.Sprintf("no entry has the tag %q, and pages have %q: did you mean that?", tag, meant))
 			}
+		}
+	}
+	return notes
+}
+
+// ofSchemes says what is meant by keys of pages that nothing has: the name of a page has no scheme.
+func ofSchemes(missing []string) (notes []string) {
+	for _, key := range missing {
+		kind, rest, _ := strings.Cut(key, ":")
+		space, _, _ := strings.Cut(kind, "@")
+		if scheme, named, is := strings.Cut(rest, "://"); is && space == "page" && scheme != "" {
+			notes = append(notes, fmt.Sprintf("no entry has the key %q: the name of a page has no scheme; did you mean %q?", key, kind+"://"+named))
 		}
 	}
 	return notes

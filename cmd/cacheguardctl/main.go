@@ -25,7 +25,7 @@
 //	cacheguardctl size                                bytes of an entry by payload, tags and version; connections of a fleet
 //
 // The prefix is Prefix of cacheguard.Config, the lock prefix that of mutex.Config, rwlock.Config or semaphore.Config. The permits of
-// FleetLoads are a semaphore with the name fleet-loads, under the prefix of the Guard. It never lists keys: KEYS and SCAN are not used.
+// a Limiter are a semaphore with its name. It never lists keys: KEYS and SCAN are not used.
 //
 // # REDIS_URL
 //

@@ -42,6 +42,8 @@ type sampled struct {
 	Queued      int     `json:"queued"`
 	Waiting     int     `json:"waiting"`
 	Takeovers   uint64  `json:"takeovers"` // of the cache, so far
+
+	Numbers map[string]float64 `json:"numbers,omitempty"` // all that there are of the guard
 }
 
 func (r sampled) rows() [][]string {
@@ -116,15 +118,14 @@ type pagedGuard struct {
 	Bypassed                  string // on which instances, and until when; empty: it does not say
 	DeafAs                    string `json:"deaf_as"`
 	Troubles                  map[string]float64
+	Order                     []string // their names, causes first; nil: it does not say
 	Loading, Queued, Waiting  int
 	MaxLoads                  int `json:"max_loads"`
 	BreakersOpen              int `json:"breakers_open"`
 	Intents                   int
 	Stands                    string `json:"oldest_intent_of"` // empty: it does not say
 	Warming                   int
-	Refreshes                 uint64 `json:"failed_refreshes"`
-	Altered                   uint64
-	Undeclared                string
+	Refreshes                 uint64            `json:"failed_refreshes"`
 	Tags, Keys                []string          // the kinds that loads have had; nil: it does not say
 	NoTags                    map[string]uint64 `json:"unknown_tags"`
 	NoKeys                    map[string]uint64 `json:"unknown_keys"`
@@ -132,24 +133,36 @@ type pagedGuard struct {
 	NoTagsAgo map[string]float64 `json:"unknown_tags_ago"` // when they were invalidated last; nil: it does not say
 	NoKeysAgo map[string]float64 `json:"unknown_keys_ago"`
 
-	Shadow  *pagedShadow
 	Running []struct {
 		Key  string
 		Took float64
 	}
-	Hot    []struct{ Key string }
-	Caches []pagedCache
+	Hot     []struct{ Key string }
+	Numbers []pagedNumber // of a page of an earlier version: none
+	Caches  []pagedCache
 }
 
-// pagedShadow is what Config.Shadow has counted.
-type pagedShadow struct{ Hits, Missed, Failed, Differed, Old uint64 }
+// numbers has the numbers of the Guard by name.
+func (g *pagedGuard) numbers() map[string]float64 {
+	all := make(map[string]float64, len(g.Numbers))
+	for _, n := range g.Numbers {
+		all[n.Name] = n.Value
+	}
+	return all
+}
+
+// pagedNumber is one of the numbers of a Guard.
+type pagedNumber struct {
+	Name, Help string
+	Value      float64
+}
 
 type pagedCache struct {
 	Name               string
 	Rate, Ratio, Loads float64
 	Takeovers          uint64
 	Answers            map[string]uint64
-	Lately             struct{ Damaged, Unstorable, Outdated, Takeovers uint64 }
+	Lately             struct{ Damaged, Unstorable, Takeovers uint64 }
 	LatelyAgo          map[string]float64 `json:"lately_ago"` // of a page of an earlier version: nil
 	Failing            *struct {
 		For           float64
@@ -234,7 +247,7 @@ func receive(ctx context.Context, sub *redis.PubSub, events chan<- seen) error {
 		if err != nil {
 			return err
 		}
-		if notice, ok := tier.ParseNotice(msg.Payload); tier.IsRepetition(msg.Payload) || ok && notice.Stays {
+		if tier.IsRepetition(msg.Payload) {
 			continue // another message says that it is invalidated
 		}
 		select {
@@ -263,7 +276,7 @@ func (c *watch) printSamples(e *env, invalidated map[string]*invalidations) erro
 				if err := e.out.print(sampled{
 					Time: now, Event: "sampled", Cache: cache.Name, Instance: g.Instance,
 					Gets: cache.Rate, Ratio: cache.Ratio, Loads: cache.Loads, Loading: g.Loading, Queued: g.Queued, Waiting: g.Waiting,
-					Takeovers: cache.Takeovers,
+					Takeovers: cache.Takeovers, Numbers: g.numbers(),
 				}); err != nil {
 					return err
 				}

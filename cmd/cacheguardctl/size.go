@@ -91,7 +91,7 @@ func (c *size) Run(e *env) (err error) {
 			}
 		}
 	}
-	series, err := seriesOf(c.Caches)
+	series, err := seriesOf(e.rdb, c.Caches)
 	if err != nil {
 		return err
 	}
@@ -182,21 +182,21 @@ func (s *entrySize) look(ctx context.Context, rdb redis.UniversalClient, names [
 	return nil
 }
 
-// seriesOf is how many series package metrics exports for a Guard with so many Caches.
-func seriesOf(caches int) (n int, err error) {
+// seriesOf is how many series package metrics exports for a Guard with so many Caches. It asks Redis for nothing.
+func seriesOf(rdb cacheguard.Redis, caches int) (n int, err error) {
 	registry := prometheus.NewRegistry()
 	m, err := metrics.New(registry, metrics.Config{})
 	if err != nil {
 		return 0, err
 	}
-	hooks := m.Guard("size")
-	g, err := cacheguard.New(nil, cacheguard.Config{Disabled: true, Hooks: hooks})
+	counts := m.Guard("size")
+	g, err := cacheguard.New(rdb, cacheguard.Config{Observers: []cacheguard.Observer{counts}})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
 	for i := range caches {
-		hooks.OnCache(fmt.Sprint("cache", i))
+		counts.Observe(context.Background(), cacheguard.Event{What: cacheguard.EventCache, Kind: fmt.Sprint("cache", i)})
 	}
 	m.Watch("size", g)
 	families, err := registry.Gather()

@@ -14,7 +14,7 @@ import (
 
 // stats shows what Redis counts, and instances.
 type stats struct {
-	Page []string `env:"CACHEGUARD_PAGES" help:"URLs of the page of package admin on instances: shows what each of them loads, warms, and finds in shadow." placeholder:"URL"`
+	Page []string `env:"CACHEGUARD_PAGES" help:"URLs of the page of package admin on instances: shows what each of them loads and warms." placeholder:"URL"`
 }
 
 // instanceStats is what the page of an instance has counted for a Guard, so far.
@@ -25,13 +25,11 @@ type instanceStats struct {
 	BreakersOpen    int    `json:"breakers_open"`
 	Warming         int    `json:"warming"`
 	FailedRefreshes uint64 `json:"failed_refreshes"`
-	ShadowHits      uint64 `json:"shadow_hits"`
-	ShadowMisses    uint64 `json:"shadow_misses"`
-	ShadowFailures  uint64 `json:"shadow_failures"`
-	ShadowDifferent uint64 `json:"shadow_differences"`
-	ShadowOld       uint64 `json:"shadow_old_values"`
 
 	HitRatio float64 `json:"hit_ratio"` // of Gets, since its page is there; -1: nobody asked
+
+	Numbers map[string]float64 `json:"numbers,omitempty"` // all that there are
+	helps   []pagedNumber      // the same, in their order
 }
 
 // counted are the answers that a hit ratio is of; the first ones are hits.
@@ -64,11 +62,7 @@ func (c *stats) instances(e *env) (all []instanceStats, err error) {
 		for _, g := range pages[i].of(e.all.Prefix) {
 			one := instanceStats{
 				Instance: g.Instance, Loading: g.Loading, Queued: g.Queued, BreakersOpen: g.BreakersOpen, Warming: g.Warming, FailedRefreshes: g.Refreshes,
-				HitRatio: g.hitRatio(),
-			}
-			if s := g.Shadow; s != nil {
-				one.ShadowHits, one.ShadowMisses, one.ShadowFailures = s.Hits, s.Missed, s.Failed
-				one.ShadowDifferent, one.ShadowOld = s.Differed, s.Old
+				HitRatio: g.hitRatio(), Numbers: g.numbers(), helps: g.Numbers,
 			}
 			all = append(all, one)
 		}
@@ -129,17 +123,21 @@ func (r shownStats) rows() [][]string {
 		map[bool]string{true: " CACHEGUARD_PAGES shows that."}[len(r.Instances) == 0]})
 	if len(r.Instances) > 0 {
 		rows = append(rows, []string{""},
-			[]string{"INSTANCE", "HIT RATIO", "LOADING", "QUEUED", "BREAKERS OPEN", "WARMING", "FAILED REFRESHES", "SHADOW HITS", "MISSES", "FAILURES", "DIFFERENT", "OLD"})
+			[]string{"INSTANCE", "HIT RATIO", "LOADING", "QUEUED", "BREAKERS OPEN", "WARMING", "FAILED REFRESHES"})
 	}
 	for _, i := range r.Instances {
 		row := []string{i.Instance, percent(i.HitRatio)}
 		for _, n := range []uint64{
-			uint64(i.Loading), uint64(i.Queued), uint64(i.BreakersOpen), uint64(i.Warming), i.FailedRefreshes, i.ShadowHits, i.ShadowMisses, i.ShadowFailures,
-			i.ShadowDifferent, i.ShadowOld,
+			uint64(i.Loading), uint64(i.Queued), uint64(i.BreakersOpen), uint64(i.Warming), i.FailedRefreshes,
 		} {
 			row = append(row, strconv.FormatUint(n, 10))
 		}
 		rows = append(rows, row)
+	}
+	for _, i := range r.Instances {
+		for _, n := range i.helps {
+			rows = append(rows, []string{i.Instance, n.Name, strconv.FormatFloat(n.Value, 'f', -1, 64), n.Help})
+		}
 	}
 	return append(rows, noted(r.Notes)...)
 }

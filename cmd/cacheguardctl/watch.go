@@ -13,9 +13,10 @@ import (
 )
 
 // watch shows invalidations, and samples what instances do.
+// The keys of an Update, a Put or an intent are shown twice: when it is announced, and at its end.
 type watch struct {
 	Count int           `help:"Stop after so many invalidations, or samples; 0: never." placeholder:"N"`
-	Every time.Duration `help:"Count invalidations by cache for so long, instead of showing each: messages, of which an Update has two."`
+	Every time.Duration `help:"Count invalidations by cache for so long, instead of showing each: messages, of which an Update and an intent have two."`
 	Page  []string      `env:"CACHEGUARD_PAGES" help:"URLs of the page of package admin on some instances: adds what their caches do. Every 2s by default." placeholder:"URL"`
 }
 

@@ -28,7 +28,7 @@ func (p *place) takeBack() error {
 		return err
 	}
 	ops = append(ops, clientv3.OpDelete(p.key))
-	_, err = ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+	_, err = ask(ctx, p.locks, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		return p.client.Txn(ctx).Then(ops...).Commit()
 	})
 	return err

@@ -33,6 +33,9 @@
 //   - A session that ends takes all locks of its Locker with it: their contexts end, and waits fail with an error, as their
 //     places are lost. The next call begins another.
 //   - A reply to Unlock that is lost: Unlock asks again, and then in the background.
+//   - A token of a client with a user and a password ends, as etcd stood still or was started again: there are versions, 3.4.23 is one, that
+//     refuse the client another one, for ever. Once a request is not answered in time, the Locker has its client forget the token, which helps
+//     whatever else uses the client, too. SelfCheck finds such an etcd.
 //   - A member that crashes or is cut off: requests go to the others. While there is no majority, nothing is granted, and
 //     contexts end after TTL. A new leader gives all leases their whole TTL again, so holders lose nothing by an
 //     election.

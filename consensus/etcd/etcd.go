@@ -47,7 +47,7 @@ func New(client *clientv3.Client, cfg Config) (*Locker, error) {
 
 // grant makes sure that there is a lease of that id. The client could not say which, and each retry would leave one more behind.
 func (s *locks) grant(ctx context.Context, id clientv3.LeaseID, ttl time.Duration) error {
-	_, err := ask(ctx, s.cfg.Timeout, func(ctx context.Context) (*etcdserverpb.LeaseGrantResponse, error) {
+	_, err := ask(ctx, s, func(ctx context.Context) (*etcdserverpb.LeaseGrantResponse, error) {
 		seconds := int64((ttl + time.Second - 1) / time.Second)
 		granted, err := clientv3.RetryLeaseClient(s.client).LeaseGrant(ctx, &etcdserverpb.LeaseGrantRequest{ID: int64(id), TTL: seconds})
 		if err = rpctypes.Error(err); errors.Is(err, rpctypes.ErrLeaseExist) {
@@ -70,11 +70,14 @@ func newLease() clientv3.LeaseID {
 const attempts = 3
 
 // ask sends a request that may be sent again, and gives up after the time-out.
-func ask[T any](ctx context.Context, timeout time.Duration, request func(context.Context) (T, error)) (answer T, err error) {
-	err = store.Bounded(ctx, timeout, func(ctx context.Context) (err error) {
+func ask[T any](ctx context.Context, s *locks, request func(context.Context) (T, error)) (answer T, err error) {
+	err = store.Bounded(ctx, s.cfg.Timeout, func(ctx context.Context) (err error) {
 		for range attempts {
-			once, end := context.WithTimeout(ctx, timeout/attempts)
+			once, end := context.WithTimeout(ctx, s.cfg.Timeout/attempts)
 			answer, err = request(once)
+			if err != nil && once.Err() != nil {
+				s.checkToken()
+			}
 			end()
 			if err == nil || ctx.Err() != nil || errors.Is(err, rpctypes.ErrLeaseNotFound) {
 				break

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -25,6 +26,8 @@ type locks struct {
 
 	opening chan struct{} // has an element while somebody looks at or changes current
 	current *session
+
+	checking atomic.Bool // whether etcd knows the client's token
 }
 
 // place is a key in the queue of a lock.
@@ -38,6 +41,7 @@ type place struct {
 	memory   clientv3.LeaseID // of that key
 	revision int64            // of the key's creation; 0: not known
 	late     bool             // a request to put the key may still arrive, as it was not answered
+	behind   bool             // somebody else has the lock, or waits before it, as etcd has said
 	holder   store.Holder
 }
 
@@ -67,6 +71,8 @@ func (s *locks) Acquire(ctx context.Context, name string, wait bool) (store.Clai
 		return p, nil
 	case errors.Is(err, store.ErrTaken) && !p.late:
 		return nil, err
+	case p.behind && ctx.Err() != nil:
+		err = store.Taken(err)
 	}
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) || errors.Is(err, errSessionOver) {
 		c.End()
@@ -89,7 +95,7 @@ func (p *place) enter(ctx context.Context, wait bool) error {
 	}
 	put := clientv3.OpPut(p.key, "", clientv3.WithLease(p.session.id))
 	attempts := 0
-	answer, err := ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+	answer, err := ask(ctx, p.locks, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		attempts++
 		return p.client.Txn(ctx).If(conditions...).Then(put).Else(clientv3.OpGet(p.key)).Commit()
 	})
@@ -115,6 +121,7 @@ func (p *place) wait(ctx context.Context) error {
 		if err != nil || before == "" {
 			return err
 		}
+		p.behind = true
 		if err := p.awaitDeletion(ctx, before, at); err != nil {
 			return err
 		}
@@ -125,7 +132,7 @@ func (p *place) wait(ctx context.Context) error {
 // has gone has no predecessors either.
 func (p *place) predecessor(ctx context.Context) (key string, at int64, err error) {
 	before := append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(p.revision-1), clientv3.WithKeysOnly(), clientv3.WithPrefix())
-	answer, err := ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+	answer, err := ask(ctx, p.locks, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		return p.client.Txn(ctx).If(p.there()).Then(clientv3.OpGet(p.queue, before...)).Commit()
 	})
 	switch {
@@ -199,7 +206,7 @@ func (p *place) Release(ctx context.Context) error {
 	refusal, err := p.refusal(ctx)
 	var answer *clientv3.TxnResponse
 	if err == nil {
-		answer, err = ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		answer, err = ask(ctx, p.locks, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 			attempts++
 			return p.client.Txn(ctx).If(p.there()).Then(append(refusal, clientv3.OpDelete(p.key))...).Else(refusal...).Commit()
 		})

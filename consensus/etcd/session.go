@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -21,6 +22,10 @@ type session struct {
 
 	id      clientv3.LeaseID
 	running sync.WaitGroup // its keeper
+
+	// The keeper's: how it renews.
+	stream etcdserverpb.Lease_LeaseKeepAliveClient // nil: there is none
+	hangUp context.CancelFunc                      // ends the stream
 }
 
 // session returns the session of the store, and begins one if there is none that lives. Calls that come meanwhile wait for it.
@@ -82,9 +87,10 @@ func (s *locks) keep(c *session) {
 
 func (s *locks) renew(c *session) error {
 	var sent time.Time
-	answer, err := ask(c.Over, s.cfg.Timeout, func(ctx context.Context) (*clientv3.LeaseKeepAliveResponse, error) {
+	answer, err := ask(c.Over, s, func(ctx context.Context) (*etcdserverpb.LeaseKeepAliveResponse, error) {
 		sent = time.Now()
-		return s.client.KeepAliveOnce(ctx, c.id)
+		answer, err := c.beat(ctx, s.client)
+		return answer, rpctypes.Error(err)
 	})
 	if err != nil {
 		return err
@@ -94,6 +100,30 @@ func (s *locks) renew(c *session) error {
 	}
 	c.Kept(sent)
 	return nil
+}
+
+// beat sends a renewal, and returns the answer. All go by one stream: each time that it opens one, the client asks for another token, which
+// costs etcd the check of a password. A stream that does not answer in time is given up, and the next may go to another member.
+func (c *session) beat(ctx context.Context, client *clientv3.Client) (answer *etcdserverpb.LeaseKeepAliveResponse, err error) {
+	life := context.Background()
+	if c.stream == nil {
+		life, c.hangUp = context.WithCancel(clientv3.WithRequireLeader(c.Over))
+	}
+	defer context.AfterFunc(ctx, c.hangUp)()
+	if c.stream == nil {
+		c.stream, err = clientv3.RetryLeaseClient(client).LeaseKeepAlive(life)
+	}
+	if err == nil {
+		err = c.stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(c.id)})
+	}
+	if err == nil {
+		answer, err = c.stream.Recv()
+	}
+	if err != nil {
+		c.hangUp()
+		c.stream = nil
+	}
+	return answer, err
 }
 
 // trusted reports whether etcd cannot have ended the session.

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -34,8 +35,8 @@ type locks struct {
 
 // Acquire queues, and waits for the node before its own, and that one alone, to go. Requests cannot be given up, so a task
 // makes them, which goes on when ctx ends or one of them takes too long, to leave ZooKeeper as it was.
-func (s *locks) Acquire(ctx context.Context, name string, wait bool) (store.Claim, error) {
-	ctx, late := context.WithCancelCause(ctx)
+func (s *locks) Acquire(caller context.Context, name string, wait bool) (store.Claim, error) {
+	ctx, late := context.WithCancelCause(caller)
 	defer late(nil)
 	p := &place{locks: s, giveUp: ctx, late: late, queue: path.Join(root, "lock-"+url.PathEscape(name)), id: rand.Text(), wait: wait}
 	result := make(chan error)
@@ -50,15 +51,19 @@ func (s *locks) Acquire(ctx context.Context, name string, wait bool) (store.Clai
 		}
 		p.abandon()
 	})
+	var err error
 	select {
-	case err := <-result:
-		if err != nil {
-			return nil, err
+	case err = <-result:
+		if err == nil {
+			return p, nil
 		}
-		return p, nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
+	if caller.Err() != nil && p.behind.Load() {
+		err = store.Taken(err)
+	}
+	return nil, err
 }
 
 // place is a node in the queue of a lock.
@@ -71,7 +76,8 @@ type place struct {
 	queue   string // the lock's node
 	id      string // the own node's name begins with it
 	wait    bool
-	node    string // the own node; empty: not known
+	behind  atomic.Bool // somebody else has the lock, or waits before it, as ZooKeeper has said
+	node    string      // the own node; empty: not known
 	fence   int64
 	sent    time.Time
 	holder  store.Holder
@@ -103,6 +109,7 @@ func (p *place) acquire() (err error) {
 		case !p.wait:
 			return store.ErrTaken
 		}
+		p.behind.Store(true)
 		if err := p.awaitDeletion(before); err != nil {
 			return err
 		}

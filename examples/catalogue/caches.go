@@ -22,14 +22,13 @@ type caches struct {
 	searches *cacheguard.Cache[string, []int64] // by words
 }
 
-// newCaches caches what is in the store. Without a client nothing is cached, which is for tools and tests.
-func newCaches(s *store, rdb *redis.Client, prefix string, hooks cacheguard.Hooks, log *slog.Logger) (*caches, error) {
+// newCaches caches what is in the store.
+func newCaches(s *store, rdb *redis.Client, prefix string, counts cacheguard.Observer, log *slog.Logger) (*caches, error) {
 	guard, err := cacheguard.New(rdb, cacheguard.Config{
 		Prefix:       prefix,
 		MaxLoads:     32, // fewer than the database has connections: reads leave some to writes
 		RedisTimeout: backends.Patience,
-		Disabled:     rdb == nil,
-		Hooks:        hooks,
+		Observers:    []cacheguard.Observer{counts},
 		Logger:       log,
 	})
 	if err != nil {

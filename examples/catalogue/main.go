@@ -6,7 +6,7 @@
 //   - catalogue.go reads through the caches, and writes with Put, Update and tags.
 //   - api.go is the handlers, and what errors mean to clients.
 //   - service.go puts it together, with metrics, health and a graceful stop.
-//   - catalogue_test.go tests it on an in-process Redis, and without Redis; deployment_test.go with a struct that has changed.
+//   - catalogue_test.go tests it on an in-process Redis, and past the cache; deployment_test.go with a struct that has changed.
 //
 // It needs nothing but Go. REDIS_URL and DATABASE_URL name a real Redis and a real PostgreSQL to use instead.
 package main

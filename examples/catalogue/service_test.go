@@ -17,7 +17,7 @@ import (
 func TestABadRequestIsRefusedBeforeAnythingIsAsked(t *testing.T) {
 	t.Parallel()
 	s, asked := openProducts(t)
-	i := start(t, s, nil)
+	i := start(t, s, cacheguardtest.New(t, cacheguard.Config{}).Redis)
 	for _, bad := range []request{
 		{method: "GET", path: "/products/none"},
 		{method: "GET", path: "/products/0"},
@@ -114,7 +114,7 @@ func TestAWriteThatOthersDoNotHearOfIsNamedBeforeItIsMade(t *testing.T) {
 func TestHealthAsksTheDatabase(t *testing.T) {
 	t.Parallel()
 	s, _ := openProducts(t)
-	i := start(t, s, nil)
+	i := start(t, s, cacheguardtest.New(t, cacheguard.Config{}).Redis)
 	i.write(http.StatusOK, http.MethodGet, "/health", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // no database answers in time

@@ -42,7 +42,7 @@ func (f *fleet) startInstance(ctx context.Context, st stage, number, port int, c
 		return nil, err
 	}
 	i.guard, err = cacheguard.New(i.client, cacheguard.Config{
-		Prefix: f.prefix, RedisTimeout: backends.Patience, Hooks: m.Guard("pages"),
+		Prefix: f.prefix, RedisTimeout: backends.Patience, Observers: []cacheguard.Observer{m.Guard("pages")},
 	})
 	if err != nil {
 		return nil, err

@@ -16,8 +16,6 @@ const (
 	leaseTTL = 3 * time.Second
 	staleFor = time.Minute
 	localTTL = time.Second
-
-	replaceFor = time.Minute
 )
 
 // instance is one of the service, with its own connections to Redis and its own Guard, as if in a process of its own.
@@ -55,7 +53,7 @@ func (l *lab) openInstance(i int, s settings) (*instance, error) {
 	case modeFlight:
 		in.shop = shared{hand, new(singleflight.Group)}
 	default:
-		if in.shop, err = newGuarded(in, l.config(in, s), s.Replace); err != nil {
+		if in.shop, err = newGuarded(in, l.config(in, s), s.Put); err != nil {
 			return nil, errors.Join(err, in.rdb.Close(), w.close())
 		}
 	}
@@ -66,19 +64,24 @@ func (l *lab) openInstance(i int, s settings) (*instance, error) {
 func (l *lab) config(in *instance, s settings) cacheguard.Config {
 	note := func(text string) { l.ledger.note(in.name + " " + text) }
 	cfg := cacheguard.Config{Prefix: l.prefix(), TTL: s.ttl(), LeaseTTL: leaseTTL, RedisTimeout: l.patience}
-	cfg.Hooks = cacheguard.Hooks{
-		OnGet:       noteOutcome,
-		OnTakeover:  func(string) { note("took over the load of an instance that has died.") },
-		OnLeaseLost: func(string) { note("lost the lease of its load.") },
-		OnRejected:  func(string) { note("may not store what it loaded: the product was written or deleted since.") },
-		OnBreaker: func(open bool) {
-			if open {
+	cfg.Observers = []cacheguard.Observer{cacheguard.ObserverFunc(func(ctx context.Context, e cacheguard.Event) {
+		switch e.What {
+		case cacheguard.EventGet:
+			noteOutcome(ctx, e.Outcome)
+		case cacheguard.EventTakeover:
+			note("took over the load of an instance that has died.")
+		case cacheguard.EventLeaseLost:
+			note("lost the lease of its load.")
+		case cacheguard.EventRejected:
+			note("may not store what it loaded: the product was written or deleted since.")
+		case cacheguard.EventBreaker:
+			if e.On {
 				note("stops asking Redis for a while, and loads without it.")
 			} else {
 				note("asks Redis again.")
 			}
-		},
-	}
+		}
+	})}
 	if !s.Hedge {
 		cfg.HedgeAfter = -1
 	}

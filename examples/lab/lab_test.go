@@ -241,10 +241,10 @@ func TestACommitAfterAnUpdateLeavesTheOldVersionAndOneUnderAnIntentDoesNot(t *te
 	}
 }
 
-func TestCallersWaitForWhatIsLoadedAfterAWriteUnlessItIsReplaced(t *testing.T) {
+func TestCallersWaitForWhatIsLoadedAfterAWriteUnlessItIsPut(t *testing.T) {
 	t.Parallel()
-	for _, replace := range []bool{false, true} {
-		l := newLab(t, settings{Mode: modeGuard, Replace: replace})
+	for _, put := range []bool{false, true} {
+		l := newLab(t, settings{Mode: modeGuard, Put: put})
 		for i := range instances {
 			mustCall(t, l, i, cacheguard.Hit)
 		}
@@ -252,27 +252,22 @@ func TestCallersWaitForWhatIsLoadedAfterAWriteUnlessItIsReplaced(t *testing.T) {
 		l.write()
 		awaitFact(t, "it waits for a connection", func() bool { return l.db.queued.Load() == 1 })
 		l.letOneThrough(t)
+		awaitFact(t, "it is written", func() bool { return l.said("wrote version 1") })
 		var all sync.WaitGroup
 		for i := range instances {
 			all.Go(func() {
-				if a, err := l.call(i); err != nil || replace && (a.how != cacheguard.Hit || a.product.Version != 0) {
+				if a, err := l.call(i); err != nil || a.product.Version != 1 || put && a.how != cacheguard.Hit {
 					t.Errorf("%+v, %v", a, err)
 				}
 			})
 		}
-		if replace {
+		if put {
 			all.Wait()
 		}
-		awaitFact(t, "the new version is being loaded", func() bool { return l.db.queued.Load() == 1 })
-		awaitFact(t, "others wait", func() bool { return replace || l.state(t.Context(), time.Now()).Waiting == instances })
+		awaitFact(t, "the new version is being loaded", func() bool { return put || l.db.queued.Load() == 1 })
+		awaitFact(t, "others wait", func() bool { return put || l.state(t.Context(), time.Now()).Waiting == instances })
 		release()
 		all.Wait()
-		awaitFact(t, "it is written", func() bool { return l.said("wrote version 1") })
-		for i := range instances {
-			if a, err := l.call(i); err != nil || a.product.Version != 1 || replace && a.how != cacheguard.Hit {
-				t.Errorf("%+v, %v", a, err)
-			}
-		}
 	}
 }
 

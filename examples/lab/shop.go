@@ -106,26 +106,22 @@ type guarded struct {
 	guard    *cacheguard.Guard
 	products *cacheguard.Cache[int, product]
 	in       *instance
-	replace  bool
+	put      bool // what was written
 }
 
-func newGuarded(in *instance, cfg cacheguard.Config, replace bool) (shop, error) {
+func newGuarded(in *instance, cfg cacheguard.Config, put bool) (shop, error) {
 	guard, err := cacheguard.New(in.rdb, cfg)
 	if err != nil {
 		return nil, err
 	}
-	kind := cacheguard.CacheConfig[int, product]{
+	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, product]{
 		Name: hotKind,
 		Load: func(ctx context.Context, _ int) (product, error) { return in.query(ctx) },
-	}
-	if replace {
-		kind.Replace = replaceFor
-	}
-	products, err := cacheguard.NewCache(guard, kind)
+	})
 	if err != nil {
 		return nil, errors.Join(err, guard.Close())
 	}
-	return guarded{guard, products, in, replace}, nil
+	return guarded{guard, products, in, put}, nil
 }
 
 func (s guarded) get(ctx context.Context) (a answer, err error) {
@@ -133,10 +129,13 @@ func (s guarded) get(ctx context.Context) (a answer, err error) {
 	return a, err
 }
 
-// write keeps readers away from the old version at once; or, with Replace, when the new one is there.
+// write keeps readers away from the old version, who then load the new one; or, with Put, have it from the writer.
 func (s guarded) write(ctx context.Context) error {
-	if s.replace {
-		return s.intending(ctx, func() error { return nil })
+	if s.put {
+		return s.products.Put(ctx, hotID, func(ctx context.Context) (product, error) {
+			err := s.in.db.write(ctx)
+			return product{Version: s.in.db.version.Load()}, err
+		})
 	}
 	return s.guard.Update(ctx, hotKey, s.in.db.write)
 }
@@ -180,8 +179,8 @@ func (s guarded) close() error { return s.guard.Close() }
 // outcomeKey is where the context of a Get says who wants to know its outcome.
 type outcomeKey struct{}
 
-// noteOutcome is the hook OnGet.
-func noteOutcome(ctx context.Context, _ string, how cacheguard.Outcome, _ time.Duration, _ error) {
+// noteOutcome notes the outcome for those who want to know.
+func noteOutcome(ctx context.Context, how cacheguard.Outcome) {
 	if want, ok := ctx.Value(outcomeKey{}).(*cacheguard.Outcome); ok {
 		*want = how
 	}

@@ -144,15 +144,15 @@ var names = map[mode]string{modeHand: "by hand", modeFlight: "singleflight", mod
 type settings struct {
 	Mode    mode `json:"mode"`
 	Callers int  `json:"callers"`
-	TTL     int  `json:"ttl"`     // seconds
-	Stale   bool `json:"stale"`   // of cacheguard: serve the old value while a new one is loaded
-	Local   bool `json:"local"`   // of cacheguard: keep it in the memory of each instance
-	Slow    bool `json:"slow"`    // the database
-	Replace bool `json:"replace"` // of cacheguard: a write loads the new version first, and callers get the old one meanwhile
-	Intend  bool `json:"intend"`  // of cacheguard: for writes that commit later
-	Feed    bool `json:"feed"`    // invalidates what somebody writes past the cache
-	Late    int  `json:"late"`    // milliseconds by which Redis answers later
-	Hedge   bool `json:"hedge"`   // of cacheguard: a call that Redis keeps waiting loads beside it
+	TTL     int  `json:"ttl"`    // seconds
+	Stale   bool `json:"stale"`  // of cacheguard: serve the old value while a new one is loaded
+	Local   bool `json:"local"`  // of cacheguard: keep it in the memory of each instance
+	Slow    bool `json:"slow"`   // the database
+	Put     bool `json:"put"`    // of cacheguard: a write stores the new version, and callers need not load it
+	Intend  bool `json:"intend"` // of cacheguard: for writes that commit later
+	Feed    bool `json:"feed"`   // invalidates what somebody writes past the cache
+	Late    int  `json:"late"`   // milliseconds by which Redis answers later
+	Hedge   bool `json:"hedge"`  // of cacheguard: a call that Redis keeps waiting loads beside it
 }
 
 func (s settings) ttl() time.Duration { return time.Duration(s.TTL) * time.Second }

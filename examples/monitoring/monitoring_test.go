@@ -73,7 +73,7 @@ func exported(t *testing.T) map[string][]string {
 	}
 	client := redis.NewClient(&redis.Options{}) // is not asked
 	defer client.Close()
-	guard, err := cacheguard.New(client, cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Hooks: m.Guard("shop")})
+	guard, err := cacheguard.New(client, cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Observers: []cacheguard.Observer{m.Guard("shop")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestPromtoolAcceptsRulesAndExpressions(t *testing.T) {
 
 func TestAlertsFireForWhatTheyAreAbout(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"intents.yml", "loads.yml", "locks.yml", "pages.yml", "redis.yml", "shadow.yml"} {
+	for _, file := range []string{"intents.yml", "loads.yml", "locks.yml", "pages.yml", "redis.yml"} {
 		said, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", filepath.Join("testdata", file)).CombinedOutput()
 		if err != nil {
 			t.Errorf("%v\n%s", err, said)

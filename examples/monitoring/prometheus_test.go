@@ -24,6 +24,7 @@ import (
 	"github.com/cacheguard/go/metrics"
 	"github.com/cacheguard/go/middleware"
 	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/semaphore"
 )
 
 // answers are what Prometheus says to a query.
@@ -79,14 +80,14 @@ func scraped(t *testing.T, targets ...string) string {
 }
 
 // work reports what a service does: of its Gets, three in four are hits.
-func work(guard cacheguard.Hooks, locks mutex.Hooks, pages func(*http.Request, middleware.Response)) {
+func work(guard cacheguard.Observer, locks mutex.Hooks, pages func(*http.Request, middleware.Response)) {
 	ctx := context.Background()
 	for range 3 {
-		guard.OnGet(ctx, "k", cacheguard.Hit, time.Millisecond, nil)
+		guard.Observe(ctx, cacheguard.Event{What: cacheguard.EventGet, Key: "k", Outcome: cacheguard.Hit, Took: time.Millisecond})
 	}
-	guard.OnGet(ctx, "k", cacheguard.Loaded, time.Second, nil)
-	guard.OnLoad("k", time.Second, nil)
-	guard.OnStale("k", time.Second)
+	guard.Observe(ctx, cacheguard.Event{What: cacheguard.EventGet, Key: "k", Outcome: cacheguard.Loaded, Took: time.Second})
+	guard.Observe(ctx, cacheguard.Event{What: cacheguard.EventLoad, Key: "k", Took: time.Second})
+	guard.Observe(ctx, cacheguard.Event{What: cacheguard.EventStale, Key: "k", Took: time.Second})
 	locks.OnLock("import", time.Second, nil)
 	locks.OnUnlock("import", time.Second, nil)
 	pages(httptest.NewRequest(http.MethodGet, "/", nil), middleware.Response{Result: middleware.Loaded, Route: "/", Took: time.Second})
@@ -102,8 +103,13 @@ func TestARealPrometheusHasAnAnswerToEachQueryOfTheDashboard(t *testing.T) {
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr()})
 	defer rdb.Close()
-	hooks := m.Guard("shop")
-	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, FleetLoads: 10, Shadow: 1})
+	counts := m.Guard("shop")
+	limiter, err := semaphore.NewLimiter(rdb, "loads", semaphore.Config{Permits: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, HedgeAfter: -1, Limiter: limiter})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +129,8 @@ func TestARealPrometheusHasAnAnswerToEachQueryOfTheDashboard(t *testing.T) {
 	for _, expr := range expressions(t) {
 		expr := values.Replace(expr)
 		redistest.Await(t, "an answer to "+expr, func() bool {
-			work(hooks, locks, pages)
-			if _, err := cacheguard.Get(t.Context(), guard, "k", load); err != nil { // counts in the shadow
+			work(counts, locks, pages)
+			if _, err := cacheguard.Get(t.Context(), guard, "k", load); err != nil {
 				t.Fatal(err)
 			}
 			a, ok := query(t, server, expr)

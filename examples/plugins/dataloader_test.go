@@ -70,3 +70,54 @@ func TestAnErrorOfOneKeyFailsNoOtherOfADataloader(t *testing.T) {
 	expect.ErrorIs(t, err)
 	expect.Equal(t, "the other", got, "boot")
 }
+
+// What a transaction reads through its dataloader is what it sees, together, and is stored for nobody.
+func TestADataloaderWithinATransactionReadsWhatThatSees(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	type txKey struct{}
+	withTx := func(ctx context.Context, tx map[int64]string) context.Context {
+		return context.WithValue(ctx, txKey{}, tx)
+	}
+	committed := map[int64]string{1: "boot", 2: "shoe"}
+	loaded := make(chan []int64, 9)
+	caches := newCaches(t, f, cacheguard.CacheConfig[int64, string]{
+		Name: "product",
+		Load: func(context.Context, int64) (string, error) { return "", errors.New("one by one") },
+		LoadMany: func(ctx context.Context, ids []int64) (map[int64]string, error) {
+			loaded <- slices.Sorted(slices.Values(ids))
+			rows, within := ctx.Value(txKey{}).(map[int64]string)
+			if !within {
+				rows = committed
+			}
+			found := make(map[int64]string)
+			for _, id := range ids {
+				found[id] = rows[id]
+			}
+			return found, nil
+		},
+	})
+	guard, products, ctx := f.guards[0], caches[0], t.Context()
+	transaction := func(tx map[int64]string) error {
+		in, err := guard.Intend(ctx, products.Changes(1))
+		if err != nil {
+			return err
+		}
+		defer in.Done(context.WithoutCancel(ctx)) // after the commit
+		within := in.Context(withTx(ctx, tx))
+		loader := dataloader.New(products)
+		names, err := loader.LoadAll(within, []int64{1, 2})
+		if err != nil {
+			return err
+		}
+		expect.Equal(t, "within", fmt.Sprint(names), "[boots shoe]")
+		return nil
+	}
+	must(t, transaction(map[int64]string{1: "boots", 2: "shoe"})) // and is rolled back
+	expect.Equal(t, "loaded together", fmt.Sprint(<-loaded), "[1 2]")
+	f.stored(t)
+	names, err := dataloader.New(products).LoadAll(ctx, []int64{1, 2})
+	expect.ErrorIs(t, err)
+	expect.Equal(t, "for others", fmt.Sprint(names), "[boot shoe]")
+	expect.Equal(t, "loaded again", fmt.Sprint(<-loaded), "[1 2]")
+}

@@ -40,7 +40,7 @@ require (
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/dig v1.19.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
-	go.uber.org/zap v1.27.1 // indirect
+	go.uber.org/zap v1.28.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
@@ -53,3 +53,5 @@ replace github.com/cacheguard/go/codec => ../../codec
 replace github.com/cacheguard/go/middleware => ../../middleware
 
 replace github.com/cacheguard/go/cacheguard/cacheguardtest => ../../cacheguard/cacheguardtest
+
+replace github.com/cacheguard/go/memory => ../../memory

@@ -19,13 +19,13 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/examples/internal/backends"
 	"github.com/cacheguard/go/examples/internal/program"
+	"github.com/cacheguard/go/semaphore"
 )
 
 // settingsOf are the settings of a fleet.
 type settingsOf struct {
 	prefix  string // empty: one of its own
 	version int
-	shadow  float64
 }
 
 func newPrefix() string { return "rollout-" + rand.Text() }
@@ -40,6 +40,7 @@ type fleet struct {
 
 type instance struct {
 	redis  *redis.Client
+	loads  *semaphore.Limiter
 	guard  *cacheguard.Guard
 	prices *cacheguard.Cache[int, int64]
 	older  older
@@ -63,13 +64,17 @@ func openFleet(server *backends.RedisServer, shop *shop, s settingsOf) (*fleet, 
 }
 
 func (i *instance) open(shop *shop, s settingsOf) (err error) {
+	i.loads, err = semaphore.NewLimiter(i.redis, "price-db", semaphore.Config{Prefix: s.prefix, Permits: fleetLoads, RedisTimeout: backends.Patience})
+	if err != nil {
+		return err
+	}
 	i.guard, err = cacheguard.New(i.redis, cacheguard.Config{
-		Prefix: s.prefix, TTL: time.Hour, FleetLoads: fleetLoads, Shadow: s.shadow, RedisTimeout: backends.Patience,
-		Hooks: cacheguard.Hooks{OnGet: func(_ context.Context, _ string, how cacheguard.Outcome, _ time.Duration, _ error) {
-			if how == cacheguard.Hit {
+		Prefix: s.prefix, TTL: time.Hour, Limiter: i.loads, RedisTimeout: backends.Patience,
+		Observers: []cacheguard.Observer{cacheguard.On(cacheguard.EventGet, func(_ context.Context, e cacheguard.Event) {
+			if e.Outcome == cacheguard.Hit {
 				i.hits.Add(1)
 			}
-		}},
+		})},
 	})
 	if err != nil {
 		return err
@@ -80,7 +85,7 @@ func (i *instance) open(shop *shop, s settingsOf) (err error) {
 
 func (f *fleet) close() (err error) {
 	for _, i := range f.instances {
-		err = errors.Join(err, i.guard.Close(), i.redis.Close())
+		err = errors.Join(err, i.guard.Close(), i.loads.Close(), i.redis.Close())
 	}
 	return err
 }
@@ -94,13 +99,8 @@ func share(percent uint32) func(key string) bool {
 	}
 }
 
-// turn sets for which share of the keys the Guard is asked, on every instance, and which of them it serves. The others are the older cache's.
-func (f *fleet) turn(asked, served uint32) {
-	f.asks = share(asked)
-	for _, i := range f.instances {
-		i.guard.SetServe(share(served))
-	}
-}
+// turn sets for which share of the keys the Guard is asked, on every instance. The others are the older cache's.
+func (f *fleet) turn(percent uint32) { f.asks = share(percent) }
 
 // get asks the Guard or the older cache.
 func (f *fleet) get(ctx context.Context, i *instance, product int) (price int64, old bool, err error) {
@@ -229,12 +229,4 @@ func (f *fleet) write(ctx context.Context, done <-chan struct{}) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-func (f *fleet) shadowed() (s cacheguard.Shadowed) {
-	for _, i := range f.instances {
-		one := i.guard.Stats().Shadowed
-		s.Hits, s.Missed, s.Old = s.Hits+one.Hits, s.Missed+one.Missed, s.Old+one.Old
-	}
-	return s
 }

@@ -1,5 +1,5 @@
-// Rollout brings a cache into a service that is under load and has an older cache by hand, as docs/rollout.md says: a shadow first, then a share of the keys,
-// then all, and back to the older cache.
+// Rollout brings a cache into a service that is under load and has an older cache by hand, as docs/rollout.md says: a share of the keys first, then all,
+// and back to the older cache.
 // After that it deploys a new Version of what is cached, once without a warm-up and once with one.
 //
 // It needs nothing but Go. REDIS_URL names a real Redis to use instead of the embedded one.
@@ -68,17 +68,17 @@ func (s *settings) program() program.Program {
 // rollout turns the cache on in steps, and off again.
 func (s *settings) rollout(ctx context.Context, out io.Writer, server *backends.RedisServer) (err error) {
 	shop := newShop(s.products)
-	f, err := openFleet(server, shop, settingsOf{shadow: 1})
+	f, err := openFleet(server, shop, settingsOf{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	rows := [][]string{{"", "reads", "from the Guard", "queries", "read p50", "old values", "of the older cache"}}
 	for _, step := range []struct {
-		name          string
-		asked, served uint32
-	}{{"the older cache", 0, 0}, {"shadow for 20 % of the keys", 20, 0}, {"5 % of the keys", 20, 5}, {"half of them", 50, 50}, {"all", 100, 100}, {"back to the older cache", 0, 0}} {
-		f.turn(step.asked, step.served)
+		name  string
+		share uint32
+	}{{"the older cache", 0}, {"5 % of the keys", 5}, {"half of them", 50}, {"all", 100}, {"back to the older cache", 0}} {
+		f.turn(step.share)
 		before := shop.queries.Load()
 		r, err := f.underLoad(ctx, s.step)
 		if err != nil {
@@ -96,12 +96,7 @@ func (s *settings) rollout(ctx context.Context, out io.Writer, server *backends.
 	if why := shop.heldUp(); why != "" {
 		_, _ = fmt.Fprintf(out, "\n%s. The times of reads mean nothing.\n", why)
 	}
-	shadow := f.shadowed()
-	_, _ = fmt.Fprintf(out, "\nThe shadow: of %d reads that it repeated, the cache would have answered %d; %d old values.\n\n",
-		shadow.Hits+shadow.Missed, shadow.Hits, shadow.Old)
-	if shadow.Old > 0 {
-		return fmt.Errorf("NOT AS PROMISED: %d old values of the shadow", shadow.Old)
-	}
+	_, _ = fmt.Fprintln(out)
 	return nil
 }
 
@@ -137,11 +132,11 @@ func (s *settings) deployments(ctx context.Context, out io.Writer, server *backe
 		queries = append(queries, shop.queries.Load()-ready)
 		rows = append(rows, []string{name, table.Count(int(ready - began)), table.Count(int(queries[version])), table.Count(int(shop.most.Load()))})
 		if most := shop.most.Load(); most > fleetLoads {
-			return fmt.Errorf("NOT AS PROMISED: %d connections, with FleetLoads %d", most, fleetLoads)
+			return fmt.Errorf("NOT AS PROMISED: %d connections, with %d permits", most, fleetLoads)
 		}
 	}
 	table.Write(out, rows)
-	_, _ = fmt.Fprintf(out, "\nFleetLoads is %d: neither callers nor the warm-up take more connections of the database than that, all instances together.\n", fleetLoads)
+	_, _ = fmt.Fprintf(out, "\nThe Limiter has %d permits: neither callers nor the warm-up take more connections of the database than that, all instances together.\n", fleetLoads)
 	switch why := shop.heldUp(); {
 	case queries[2]*warmed <= queries[1]:
 	case why != "":

@@ -22,10 +22,10 @@ type Prices struct {
 	guard  *cacheguard.Guard
 }
 
-// New caches the prices of a source in Redis. A tool that has none passes nil. The hooks are for metrics, and for tests.
-func New(rdb *redis.Client, source Source, hooks cacheguard.Hooks) (*Prices, error) {
+// New caches the prices of a source in Redis. The observers are for metrics, and for tests.
+func New(rdb *redis.Client, source Source, observers ...cacheguard.Observer) (*Prices, error) {
 	guard, err := cacheguard.New(rdb, cacheguard.Config{
-		Prefix: "prices", TTL: time.Minute, StaleFor: time.Hour, Disabled: rdb == nil, Hooks: hooks,
+		Prefix: "prices", TTL: time.Minute, StaleFor: time.Hour, Observers: observers,
 	})
 	return &Prices{source, guard}, err
 }

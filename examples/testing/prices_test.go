@@ -37,11 +37,11 @@ func (m *memory) SavePrice(_ context.Context, id string, price int) error {
 }
 
 // open returns the prices of a source where tea costs 3.
-func open(t *testing.T, rdb *redis.Client, hooks cacheguard.Hooks) (*Prices, *memory) {
+func open(t *testing.T, rdb *redis.Client, observers ...cacheguard.Observer) (*Prices, *memory) {
 	t.Helper()
 	source := &memory{}
 	source.prices.Store("tea", 3)
-	prices, err := New(rdb, source, hooks)
+	prices, err := New(rdb, source, observers...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestAnOfferComesBackFromTheCacheAsItWas(t *testing.T) {
 func TestManyCallersMakeOneQuery(t *testing.T) {
 	t.Parallel()
 	env := cacheguardtest.New(t, cacheguard.Config{})
-	prices, _ := open(t, env.Redis, cacheguard.Hooks{})
+	prices, _ := open(t, env.Redis)
 
 	var callers sync.WaitGroup
 	for range 100 {
@@ -87,7 +87,7 @@ func TestManyCallersMakeOneQuery(t *testing.T) {
 func TestAPriceThatWasSetIsSeenByTheNextGet(t *testing.T) {
 	t.Parallel()
 	env := cacheguardtest.New(t, cacheguard.Config{})
-	prices, _ := open(t, env.Redis, cacheguard.Hooks{})
+	prices, _ := open(t, env.Redis)
 
 	want(t, prices, 3)
 	if err := prices.Set(t.Context(), "tea", 4); err != nil {
@@ -99,7 +99,7 @@ func TestAPriceThatWasSetIsSeenByTheNextGet(t *testing.T) {
 func TestAnOldPriceIsServedWhileItIsReplaced(t *testing.T) {
 	t.Parallel()
 	env := cacheguardtest.New(t, cacheguard.Config{})
-	prices, source := open(t, env.Redis, cacheguard.Hooks{})
+	prices, source := open(t, env.Redis)
 
 	want(t, prices, 3)
 	source.prices.Store("tea", 4) // by somebody who tells no one
@@ -119,11 +119,9 @@ func TestAnOldPriceIsServedWhileItIsReplaced(t *testing.T) {
 func TestPricesAreLoadedWhileRedisIsDown(t *testing.T) {
 	t.Parallel()
 	outcomes := make(chan cacheguard.Outcome, 2)
-	hooks := cacheguard.Hooks{
-		OnGet: func(_ context.Context, _ string, how cacheguard.Outcome, _ time.Duration, _ error) { outcomes <- how },
-	}
+	gets := cacheguard.On(cacheguard.EventGet, func(_ context.Context, e cacheguard.Event) { outcomes <- e.Outcome })
 	env := cacheguardtest.New(t, cacheguard.Config{})
-	prices, _ := open(t, env.Redis, hooks)
+	prices, _ := open(t, env.Redis, gets)
 
 	env.Outage(true)
 	want(t, prices, 3)
@@ -131,15 +129,5 @@ func TestPricesAreLoadedWhileRedisIsDown(t *testing.T) {
 	want(t, prices, 3)
 	if first, second := <-outcomes, <-outcomes; first != cacheguard.Bypassed || second != cacheguard.Loaded {
 		t.Errorf("the price was %s and %s, want %s and %s", first, second, cacheguard.Bypassed, cacheguard.Loaded)
-	}
-}
-
-func TestAToolNeedsNoRedis(t *testing.T) {
-	t.Parallel()
-	prices, source := open(t, nil, cacheguard.Hooks{})
-	want(t, prices, 3)
-	want(t, prices, 3)
-	if n := source.reads.Load(); n != 2 {
-		t.Errorf("the source was asked %d times, want twice: nothing is cached", n)
 	}
 }

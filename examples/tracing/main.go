@@ -79,7 +79,7 @@ func (s *settings) trace(ctx context.Context) (_ tracetest.SpanStubs, err error)
 	for i := range guards {
 		client := server.NewClient()
 		defer client.Close()
-		guards[i], err = cacheguard.New(client, cacheguard.Config{Prefix: prefix, RedisTimeout: backends.Patience, Hooks: telemetry.Guard("prices")})
+		guards[i], err = cacheguard.New(client, cacheguard.Config{Prefix: prefix, RedisTimeout: backends.Patience, Hooks: telemetry.Guard("prices"), Observers: []cacheguard.Observer{telemetry.Observer("prices")}})
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,6 @@ var troubles = []trouble{
 	{"A lock is not given up", (*fleet).heldLock, nil},
 	{"An intent stands and nobody is there", (*fleet).forgottenIntent, (*fleet).forgottenIntent},
 	{"An intent stands and nobody is there", (*fleet).hangingWrite, (*fleet).hangingWrite},
-	{"A write does not invalidate", (*fleet).silentWrite, (*fleet).silentWrite},
 	{"Loads fail", (*fleet).lockedTable, (*fleet).lockedTable},
 	{"The feed is behind", (*fleet).unpublished, nil},
 	{"A feed invalidates kinds whole", (*fleet).unmappableRow, nil},

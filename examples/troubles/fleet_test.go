@@ -197,7 +197,6 @@ type shown struct {
 			Damaged, Unstorable, Takeovers int
 			Failing                        struct{ Failed int }
 		}
-		Shadow struct{ Old int }
 	}
 	Lockers []struct {
 		Locks []struct{ Name string }

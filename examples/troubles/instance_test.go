@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,8 +36,6 @@ const (
 	maxLoads = 2
 
 	updateTimeout = 20 * time.Second
-
-	inShadow = "price:" // how keys begin that the cache does not serve yet
 )
 
 func TestInstanceOfTheFleet(t *testing.T) {
@@ -90,9 +87,8 @@ func newInstance(t *testing.T) *instance {
 	m, err := metrics.New(in.metrics, metrics.Config{})
 	in.must(err)
 	in.guard, err = cacheguard.New(rdb, cacheguard.Config{
-		Prefix: "shop", Instance: name, LeaseTTL: lease, SlowLoad: slow, MaxLoads: maxLoads, RedisTimeout: timeout, Hooks: m.Guard("shop"), UpdateTimeout: updateTimeout,
+		Prefix: "shop", Instance: name, LeaseTTL: lease, SlowLoad: slow, MaxLoads: maxLoads, RedisTimeout: timeout, Observers: []cacheguard.Observer{m.Guard("shop")}, UpdateTimeout: updateTimeout,
 		Local: cacheguard.LocalConfig{MaxEntries: 100}, Logger: slog.New(slog.NewTextHandler(&in.log, nil)),
-		Shadow: 1, Serve: func(key string) bool { return !strings.HasPrefix(key, inShadow) }, Verify: cacheguard.VerifyConfig{Delay: slow},
 	})
 	in.must(err)
 	m.Watch("shop", in.guard)

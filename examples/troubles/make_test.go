@@ -99,7 +99,7 @@ func (f *fleet) forgottenIntent() { f.ask(0, "/intend?key=report") }
 // hangingWrite makes the first instance begin an Update whose write does not return.
 func (f *fleet) hangingWrite() { f.ask(0, "/update?key=report") }
 
-// silentWrite writes past the cache, whose shadow has the key.
+// silentWrite writes past the cache, which has the key.
 func (f *fleet) silentWrite() {
 	f.ask(0, "/get?key=price:42")
 	f.ask(0, "/write")

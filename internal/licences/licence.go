@@ -36,7 +36,7 @@ func (m module) licences() (names []string, err error) {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	for _, name := range names {
-		if !slices.Contains(allowed, name) && !slices.Contains(allowedIn[m.Path], name) {
+		if !slices.Contains(allowed, name) {
 			err = errors.Join(err, fmt.Errorf("%s is not allowed", name))
 		}
 	}
@@ -60,21 +60,14 @@ const mozilla = "MPL-2.0"
 var known = []struct{ name, sentence string }{
 	{"Apache-2.0", "apache license version 2.0, january 2004"},
 	{"BSD", "redistribution and use in source and binary forms, with or without modification, are permitted"},
-	{boost, "boost software license - version 1.0"},
 	{"ISC", "permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted"},
 	{"ISC", "permission to use, copy, modify, and distribute this software for any purpose with or without fee is hereby granted"},
 	{"MIT", "permission is hereby granted, free of charge, to any person obtaining a copy of this software"},
 	{mozilla, "mozilla public license version 2.0"},
 	{mozilla, "mozilla public license, version 2.0"},
-	{unlicense, "this is free and unencumbered software released into the public domain"},
 }
 
-const boost, unlicense = "BSL-1.0", "Unlicense"
-
 var allowed = []string{"Apache-2.0", "BSD", "ISC", "MIT", mozilla}
-
-// allowedIn has, by module, what is allowed in some folders that it copied. They ask less of a program than MIT.
-var allowedIn = map[string][]string{"github.com/alicebob/miniredis/v2": {boost, unlicense}}
 
 // refused is what turns one of these into another licence, or stands beside it. MPL 2.0 itself mentions the licences of GNU.
 var refused = []string{"commons clause", "all advertising materials mentioning", "server side public license", "business source license", "elastic license", "creative commons"}

@@ -64,18 +64,3 @@ func TestAModuleWithoutALicenceIsRefusedAndSoIsAFolderWithAnother(t *testing.T) 
 		t.Errorf("error %v, want one that names the file", err)
 	}
 }
-
-func TestWhatIsAllowedInOneModuleIsRefusedInOthers(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "LICENSE"), []byte("Boost Software License - Version 1.0 - August 17th, 2003"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	m := module{Path: "github.com/alicebob/miniredis/v2", folders: map[string]struct{}{root: {}}}
-	_, err := m.licences()
-	expect.ErrorIs(t, err)
-	m.Path = "example.com/other"
-	if _, err = m.licences(); err == nil {
-		t.Error("it was allowed")
-	}
-}

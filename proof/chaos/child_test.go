@@ -25,6 +25,7 @@ import (
 	"github.com/cacheguard/go/cas"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/rwlock"
 )
 
 const (
@@ -56,10 +57,9 @@ type worker struct {
 
 	opened atomic.Pointer[opened] // replaced now and then
 	opens  atomic.Int64
-	dies   atomic.Bool  // in its next update
-	ending atomic.Int64 // transactions that are being done, which may load what replaces a value
-	did    sync.Map     // operations
-	memory sync.Map     // of the usual mistakes
+	dies   atomic.Bool // in its next update
+	did    sync.Map    // operations
+	memory sync.Map    // of the usual mistakes
 }
 
 // newWorker opens what the environment names.
@@ -109,8 +109,8 @@ func (w *worker) run() {
 		panic("a call does not end, or Close does not")
 	})
 	all.Wait()
-	_, _, _ = w.opened.Load().guard.Close(), w.locks.Close(), w.cas.Close() // always nil
-	_, _, _ = w.rdb.Close(), w.truth.Close(), w.log.Close()                 // all is done
+	_, _, _ = w.opened.Load().close(), w.locks.Close(), w.cas.Close() // always nil
+	_, _, _ = w.rdb.Close(), w.truth.Close(), w.log.Close()           // all is done
 	hangs.Stop()
 }
 
@@ -165,11 +165,24 @@ func (w *worker) do(name string, o operation) {
 	if deadline, _ := ctx.Deadline(); now() > deadline.UnixNano() {
 		w.note(event{Kind: late, Guard: w.name, How: name, From: from, Deadline: deadline.UnixNano()})
 	}
+	if err != nil && ctx.Err() == nil && slices.Contains(named, name) && !isNamed(err) {
+		w.note(event{Kind: misjudged, Guard: w.name, How: fmt.Sprintf("%s: an error without a name: %v", name, err), From: from})
+	}
 	if _, before := w.did.LoadOrStore(name, err == nil); err == nil && !before {
 		w.note(event{Kind: done, How: name, From: from})
 	} else if err != nil {
 		w.did.Delete(name)
 	}
+}
+
+// isNamed reports whether docs/guarantees.md has an error of a call that changes something. Others are of the write itself.
+func isNamed(err error) bool {
+	if of := new(cacheguard.RedisError); errors.As(err, &of) {
+		return slices.Contains([]string{"invalidate", "update", "intend"}, of.Op)
+	}
+	return strings.Contains(err.Error(), "rwlock: unlock") || slices.ContainsFunc([]error{cacheguard.ErrClosed, rwlock.ErrLeaseLost, rwlock.ErrRevoked, rwlock.ErrClosed, context.Canceled, errFenced, errFaulty}, func(target error) bool {
+		return errors.Is(err, target)
+	})
 }
 
 // note writes a line in one call, so that a process that is killed leaves whole lines.

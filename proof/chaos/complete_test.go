@@ -17,9 +17,9 @@ import (
 // notSet are settings that take no part, and why.
 var notSet = map[string]string{
 	"Config.LoadTimeout": "calls would fail", "Config.UpdateTimeout": "calls would fail", "Config.FailClosed": "calls would fail",
-	"Config.WaitTimeout": "a key would have two loads", "Config.Verify": "a key would have two loads", "Config.UpdateAnyway": "a dead writer's write would not be seen",
-	"Config.Jitter": "of TTLs", "Config.Codec": "of bytes", "Config.Compression": "of bytes", "Config.MaxValueBytes": "of bytes", "Config.Disabled": "there is no Redis",
-	"Config.SlowLoad": "of reports", "Config.Logger": "of reports", "Config.RedactError": "of reports",
+	"Config.WaitTimeout": "a key would have two loads", "Config.UpdateAnyway": "a dead writer's write would not be seen",
+	"Config.Jitter": "of TTLs", "Config.Codec": "of bytes", "Config.Compression": "of bytes", "Config.MaxValueBytes": "of bytes",
+	"Config.SlowLoad": "of reports", "Config.Logger": "of reports", "Config.RedactError": "of reports", "Config.Hooks": "of reports",
 	"Config.Replicas":    "TestAFailoverForgetsNothingThatAReplicaHasAcknowledged",
 	"Config.WriteLock":   "TestUpdateHoldsTheWriteLockOfEachKey and those beside it",
 	"CacheConfig.Jitter": "of TTLs", "CacheConfig.NegativeTTL": "as the Guard's", "CacheConfig.Codec": "of bytes", "CacheConfig.Key": "of keys", "CacheConfig.MaxLoads": "as the Guard's",
@@ -74,23 +74,24 @@ func settings(t *testing.T, path string) map[string]bool {
 
 // kept are the promises of the table in docs/guarantees.md, and those of the checker, each of which a planted mistake trips.
 var kept = map[string]string{
-	"one load per key": oneLoad, "never a stale fill": staleFill, "read your writes": readWrites, "many at once": many,
+	"one load per key; what a load returns reaches who waits": oneLoad, "never a stale fill": staleFill, "read your writes": readWrites, "many at once": many,
 	"an entry belongs to its kind": kinds, "an update survives its writer": survives, "a transaction survives its process": committed,
-	"a put stores only what nothing has overtaken": puts, "two versions side by side": versions, "nobody pays for another": nobodyPays,
+	"a put stores only what nothing has overtaken, and is read without a load": puts, "two versions side by side": versions, "nobody pays for another": nobodyPays,
 	"turned off and on again, the cache is right": turnedOn, "a loaded value reaches its callers": reaches, "what an error says": says,
 	"what is pending is not served, and is sent":                                      sentAgain,
 	"without Redis nothing is written unless `UpdateAnyway` is set":                   survives,
 	"a local tier serves nothing that was invalidated longer ago than `Local.MaxLag`": tierDelay,
-	"what is made of other values ends after them":                                    madeOf,
+	"what a writer names later ends after what it names first":                        madeOf,
 	"nothing stale while slots move":                                                  staleFill,
 	"an evicted epoch makes misses":                                                   many,
 }
 
-// elsewhere are those about what an outage costs, about a failover, which may forget here, and about servers with rules
+// elsewhere are those about loaders that hang, about values that are not stored, about what an outage costs, about a failover, which may forget here, and about servers with rules
 // of their own. Their own tests break them, too.
 var elsewhere = []string{
 	"a node that is away concerns its own keys", "writes and locks fail at once while the breaker is open", "with `Config.Replicas` a failover forgets no invalidation",
 	"waiters are woken where scripts may not publish",
+	"a key has one loader in an instance, also when its callers give up", "what is not stored is for those who began before it was there",
 }
 
 // Whoever makes a promise has the chaos check it.

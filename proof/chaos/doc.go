@@ -9,7 +9,7 @@
 //   - Absence ended with its tags. Readers saw the writes of a dead writer, in an Update or in a transaction, once its intent had expired. So was
 //     what was written while the cache was turned off.
 //   - No version of the program got another's values, and no kind those of another. While Redis kept the leases, each key had one load at a time.
-//   - An error said whether write had been called, and a transaction read nothing older than what it had written.
+//   - An error had a name of that page, and said whether write had been called, and a transaction read nothing older than what it had written.
 //   - No call failed for another's sake or Redis', and each ended when its context did. Close returned.
 //   - No process that had lost a lock wrote to a store that checks fences: no count is lost.
 //   - No change of a value by compare-and-swap is lost, or made twice, where Redis keeps its data.

@@ -17,7 +17,7 @@ const (
 	invalidated = "invalidated" // what changed N was invalidated
 	pending     = "pending"     // the same failed: from now on its own Guard does not serve what is older
 	written     = "written"     // an Update, or a transaction (How is intent), wrote N, and has not returned
-	misjudged   = "misjudged"   // an error was wrong about whether write was called
+	misjudged   = "misjudged"   // an error was wrong about whether write was called, or has no name
 	behind      = "behind"      // a transaction read what is older than its own write
 	off         = "off"         // a Guard's cache was turned off for some keys until now
 	loads       = "loads"       // a loader has read N

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/middleware"
+	"github.com/cacheguard/go/semaphore"
 )
 
 const (
@@ -32,6 +34,7 @@ type opened struct {
 	name    string
 	version int
 	guard   *cacheguard.Guard
+	limiter *semaphore.Limiter
 	things  *cacheguard.Cache[int, value]
 	bulk    *cacheguard.Cache[int, value]
 	quiet   *cacheguard.Cache[int, value]
@@ -39,7 +42,11 @@ type opened struct {
 	views   *cacheguard.Cache[int, value] // of things
 	pages   *middleware.Cache
 	off     atomic.Int64 // since when the cache is turned off for some keys; 0: it is not
+	shut    atomic.Pointer[func(key string) bool]
 }
+
+// close closes the Guard, and then the Limiter.
+func (o *opened) close() error { return errors.Join(o.guard.Close(), o.limiter.Close()) }
 
 // outcomes of the keys of a call, which the hook finds in its context.
 type outcomes struct {
@@ -72,17 +79,22 @@ func tagsOf(bits uint) (all []string) {
 // open opens a Guard. Every second place has a tier, which keeps values for minutes; every other second place serves stale values.
 func (w *worker) open() *opened {
 	o := &opened{name: fmt.Sprint(w.name, ".", w.opens.Add(1)), version: 1 + w.index%2}
+	var err error
+	if o.limiter, err = semaphore.NewLimiter(w.rdb.(semaphore.Redis), "loads", semaphore.Config{
+		Prefix: "chaos", Instance: w.name, Permits: 24, TTL: lease, RedisTimeout: w.wait,
+	}); err != nil {
+		w.Fatal(err)
+	}
 	cfg := cacheguard.Config{
-		Prefix: "chaos", Instance: w.name, TTL: w.ttl, LeaseTTL: lease, RedisTimeout: w.wait, NegativeTTL: w.ttl, MaxLoads: 16, FleetLoads: 24,
-		Serve: serveAll, Shadow: 0.2, // of what is not served
-		Hottest: 100,
-		Hooks: cacheguard.Hooks{OnGet: func(ctx context.Context, key string, outcome cacheguard.Outcome, _ time.Duration, _ error) {
+		Prefix: "chaos", Instance: w.name, TTL: w.ttl, LeaseTTL: lease, RedisTimeout: w.wait, NegativeTTL: w.ttl, MaxLoads: 16, Limiter: o.limiter,
+		Gate: o.gate,
+		Observers: []cacheguard.Observer{cacheguard.On(cacheguard.EventGet, func(ctx context.Context, e cacheguard.Event) {
 			if all, ok := ctx.Value(outcomesKey{}).(*outcomes); ok {
 				all.mu.Lock()
-				all.all[key] = outcome
+				all.all[e.Key] = e.Outcome
 				all.mu.Unlock()
 			}
-		}},
+		})},
 	}
 	if w.index%2 == 1 {
 		cfg.HedgeAfter = w.wait / 10 // where loads are counted, longer than a process stands still unnoticed
@@ -93,19 +105,14 @@ func (w *worker) open() *opened {
 	if w.index%4%3 == 0 {
 		cfg.StaleFor, cfg.EarlyRefresh = w.ttl, 1
 	}
-	patient := cfg.StaleFor / 1000                    // 0: there is nothing stale
-	replace := time.Duration(w.index%3) * time.Minute // 0: not at all
+	patient := cfg.StaleFor / 1000 // 0: there is nothing stale
 	var errs [7]error
 	o.guard, errs[0] = cacheguard.New(w.rdb.(cacheguard.Redis), cfg)
 	o.things, errs[1] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
 		Name: "thing", Version: o.version, Tags: func(_ int, v value) []string { return tagsOf(v.Tags) }, Patience: patient,
-		Replace: replace,
 		Load: func(ctx context.Context, _ int) (value, error) {
 			if rand.N(4) == 0 { // so that some are stale
 				cacheguard.SetTTL(ctx, rand.N(100*time.Millisecond))
-			}
-			if w.ending.Load() > 0 {
-				w.mayDie()
 			}
 			v, err := w.load(ctx)
 			v.Version = o.version
@@ -113,7 +120,7 @@ func (w *worker) open() *opened {
 		},
 	})
 	o.bulk, errs[2] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
-		Name: "bulk", Batch: 8, Load: func(ctx context.Context, _ int) (value, error) { return w.loadRow(ctx) }, // GetMany may load a single thing
+		Name: "bulk", Load: func(ctx context.Context, _ int) (value, error) { return w.loadRow(ctx) }, // GetMany may load a single thing
 		LoadMany: func(ctx context.Context, ids []int) (map[int]value, error) {
 			v, err := w.loadRow(ctx)
 			all := make(map[int]value, len(ids))
@@ -139,7 +146,7 @@ func (w *worker) open() *opened {
 		},
 	})
 	o.views, errs[5] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
-		Name: "view", MadeOf: []string{"thing"}, Replace: replace,
+		Name: "view",
 		Load: func(ctx context.Context, id int) (value, error) {
 			v, err := o.things.Get(ctx, id)
 			<-time.After(rand.N(5 * time.Millisecond))

@@ -59,7 +59,7 @@ func (w *worker) intend(ctx context.Context, o *opened) error {
 	return w.ended(ctx, o, []string{"key:" + row, "tag:" + tag}, n, from, done)
 }
 
-// intendThing writes a thing, which is replaced if somebody has asked for it. Where it must die, it does while that is being loaded, or after it.
+// intendThing writes a thing. Where it must die, it does while that is committed and not invalidated, or after it.
 func (w *worker) intendThing(ctx context.Context, o *opened) error {
 	id, from := rand.N(things), now()
 	in, err := o.guard.Intend(ctx, o.things.Changes(id))
@@ -67,9 +67,10 @@ func (w *worker) intendThing(ctx context.Context, o *opened) error {
 		return err // nothing was written
 	}
 	n, err := w.commit(ctx, o, from, "key:"+o.things.Key(id))
-	w.ending.Add(1)
+	if rand.N(2) == 0 {
+		w.mayDie()
+	}
 	done := in.Done(ctx)
-	w.ending.Add(-1)
 	w.mayDie()
 	if err != nil {
 		return err

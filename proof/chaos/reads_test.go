@@ -50,12 +50,12 @@ func (w *worker) get(ctx context.Context, o *opened) error {
 	return w.one(ctx, o, row, func(ctx context.Context) (value, error) { return cacheguard.Get(ctx, o.guard, row, w.loadRow) })
 }
 
-// getBriefly has values that expire soon, so that they are served stale and replaced.
+// getBriefly has values that expire soon, so that they are served stale and replaced, or that are not stored at all.
 func (w *worker) getBriefly(ctx context.Context, o *opened) error {
 	row := someRow()
 	return w.one(ctx, o, row, func(ctx context.Context) (value, error) {
 		return cacheguard.Get(ctx, o.guard, row, func(ctx context.Context) (value, error) {
-			cacheguard.SetTTL(ctx, rand.N(100*time.Millisecond))
+			cacheguard.SetTTL(ctx, max(0, rand.N(130*time.Millisecond)-30*time.Millisecond))
 			v, err := w.loadRow(ctx)
 			v.By = "briefly"
 			return v, err
@@ -114,6 +114,21 @@ func (w *worker) getMany(ctx context.Context, o *opened) error {
 func (w *worker) getThing(ctx context.Context, o *opened) error {
 	id := rand.N(things)
 	return w.one(ctx, o, o.things.Key(id), func(ctx context.Context) (value, error) { return o.things.Get(ctx, id) })
+}
+
+// peekThing looks, and loads nothing: what it finds is as good as what a Get returns.
+func (w *worker) peekThing(ctx context.Context, o *opened) error {
+	id, from := rand.N(things), now()
+	key := o.things.Key(id)
+	v, how, err := o.things.Peek(ctx, id)
+	switch {
+	case errors.Is(err, cacheguard.ErrNotCached):
+		return nil
+	case err != nil:
+		return w.failed(ctx, o, key, from, err)
+	}
+	w.notes(o, key, v, string(how), from)
+	return nil
 }
 
 func (w *worker) getView(ctx context.Context, o *opened) error {
@@ -242,12 +257,21 @@ func (w *worker) getFaulty(ctx context.Context, o *opened) error {
 	return w.failed(ctx, o, "faulty", from, err)
 }
 
-func serveAll(string) bool { return true }
+// pastKey is in the context of calls that go past the cache.
+type pastKey struct{}
 
-// serveSome turns the cache off for a part of the keys, and later on again; not for the quiet ones, whose loads are counted.
-func (w *worker) serveSome(_ context.Context, o *opened) error {
+// gate says which calls may use the cache: of the keys that somebody has shut it for, none.
+func (o *opened) gate(ctx context.Context, key string) error {
+	if shut := o.shut.Load(); ctx.Value(pastKey{}) != nil || shut != nil && (*shut)(key) {
+		return errors.New("the gate is shut")
+	}
+	return nil
+}
+
+// shutSome shuts the gate for a part of the keys, and later opens it again; not for the quiet ones, whose loads are counted.
+func (w *worker) shutSome(_ context.Context, o *opened) error {
 	if rand.N(2) == 0 {
-		o.guard.SetServe(serveAll)
+		o.shut.Store(nil)
 		if from := o.off.Swap(0); from > 0 {
 			w.note(event{Kind: off, Guard: o.name, From: from})
 		}
@@ -255,15 +279,16 @@ func (w *worker) serveSome(_ context.Context, o *opened) error {
 	}
 	o.off.CompareAndSwap(0, now())
 	part, quietly := rand.N(4), strings.TrimSuffix(o.quiet.Key(0), "0")
-	o.guard.SetServe(func(key string) bool {
-		return strings.HasPrefix(key, quietly) || len(key) > 0 && int(key[len(key)-1])%4 != part
-	})
+	shut := func(key string) bool {
+		return !strings.HasPrefix(key, quietly) && (len(key) == 0 || int(key[len(key)-1])%4 == part)
+	}
+	o.shut.Store(&shut)
 	return nil
 }
 
 // getPast is getThing past the cache.
 func (w *worker) getPast(ctx context.Context, o *opened) error {
-	return w.getThing(o.guard.WithoutCache(ctx), o)
+	return w.getThing(context.WithValue(ctx, pastKey{}, true), o)
 }
 
 // warm loads things that callers may want.

@@ -71,15 +71,12 @@ func newRevoking(t *testing.T) *revoking {
 	if os.Getenv("UNNUMBERED") != "" && os.Getenv("ROLE") != "reader" { // whose echoes would look like notices
 		r.rdb.AddHook(unnumbered{})
 	}
-	cfg := cacheguard.Config{Prefix: "revoked", TTL: time.Hour, LeaseTTL: lease, Replicas: replicas, Hooks: cacheguard.Hooks{OnGet: noted}}
+	cfg := cacheguard.Config{Prefix: "revoked", TTL: time.Hour, LeaseTTL: lease, Replicas: replicas, Observers: []cacheguard.Observer{cacheguard.On(cacheguard.EventGet, noted)}}
 	kind := cacheguard.CacheConfig[int, int64]{
 		Name: "row", Load: r.load, Tags: func(row int, _ int64) []string { return []string{tagOfRow(row)} },
 	}
-	switch {
-	case os.Getenv("ROLE") == "reader":
+	if os.Getenv("ROLE") == "reader" {
 		cfg.Local = cacheguard.LocalConfig{MaxEntries: 2 * revocable, TTL: 30 * time.Minute, MaxLag: r.lag}
-	case r.place > 0: // the one that dies does so in its only step
-		kind.Replace = time.Minute
 	}
 	r.guard, errs[3] = cacheguard.New(r.rdb.(cacheguard.Redis), cfg)
 	r.rows, errs[4] = cacheguard.NewCache(r.guard, kind)
@@ -92,11 +89,11 @@ func newRevoking(t *testing.T) *revoking {
 func tagOfRow(row int) string { return fmt.Sprint("tag", row%rowTags) }
 
 // noted is the hook that tells outcomes.
-func noted(ctx context.Context, key string, outcome cacheguard.Outcome, _ time.Duration, _ error) {
+func noted(ctx context.Context, e cacheguard.Event) {
 	if all, ok := ctx.Value(outcomesKey{}).(*outcomes); ok {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		all.all[key] = outcome
+		all.all[e.Key] = e.Outcome
 	}
 }
 

@@ -1,8 +1,12 @@
 package chaos
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/cacheguard"
 )
 
 const second = int64(time.Second)
@@ -123,5 +127,18 @@ func TestAMiscountIsFound(t *testing.T) {
 		if err := miscounted("lock", 2, 1, count); (err == nil) != good {
 			t.Errorf("a count of %d: %v", count, err)
 		}
+	}
+}
+
+func TestAnErrorWithoutANameIsFound(t *testing.T) {
+	t.Parallel()
+	full := errors.New("OOM command not allowed")
+	for name, err := range map[string]error{"bare": full, "of another call": &cacheguard.RedisError{Op: "get", Err: full}} {
+		if isNamed(err) {
+			t.Errorf("%s: %v has a name", name, err)
+		}
+	}
+	if err := fmt.Errorf("a write: %w", errors.Join(errFaulty, &cacheguard.RedisError{Op: "invalidate", Err: full})); !isNamed(err) {
+		t.Errorf("%v has none", err)
 	}
 }

@@ -2,9 +2,7 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/cacheguard/go/cas"
@@ -15,10 +13,10 @@ import (
 func (w *worker) reopen(ctx context.Context, o *opened) error {
 	another := w.open()
 	if !w.opened.CompareAndSwap(o, another) {
-		_ = another.guard.Close() // somebody else was faster
+		_ = another.close() // somebody else was faster
 	}
 	from := now()
-	_ = o.guard.Close() // always nil
+	_ = o.close() // always nil
 	if deadline := from + int64(20*time.Second); now() > deadline {
 		w.note(event{Kind: late, Guard: o.name, How: "Close", From: from, Deadline: deadline})
 	}
@@ -39,15 +37,8 @@ func (w *worker) bypassFleet(ctx context.Context, o *opened) error {
 func (w *worker) inspect(ctx context.Context, o *opened) error {
 	i, err := o.guard.Inspect(ctx, someRow())
 	_ = i.String()
-	return err
-}
-
-// hottest wants the keys that the fleet is asked for most: few, and not the same one twice.
-func (w *worker) hottest(ctx context.Context, o *opened) error {
-	const most = 10
-	keys, err := o.guard.Hottest(ctx, most)
-	if slices.Sort(keys); len(keys) > most || len(slices.Compact(slices.Clone(keys))) < len(keys) {
-		return fmt.Errorf("hottest of %d: %q", most, keys)
+	if err == nil {
+		_, err = o.guard.HasTag(ctx, tagOf(rand.N(tags)))
 	}
 	return err
 }
@@ -55,7 +46,7 @@ func (w *worker) hottest(ctx context.Context, o *opened) error {
 func (w *worker) selfCheck(ctx context.Context, o *opened) error { return o.guard.SelfCheck(ctx) }
 
 func (w *worker) stats(_ context.Context, o *opened) error {
-	_, _, _ = o.guard.Stats(), o.guard.Verified(), o.things.Stats()
+	_, _ = o.guard.Stats(), o.things.Stats()
 	return nil
 }
 

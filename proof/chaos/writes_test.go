@@ -55,8 +55,11 @@ func (w *worker) invalidateTags(ctx context.Context, o *opened) error {
 	return w.change(ctx, o, scopes, func() error { return o.guard.InvalidateTags(ctx, tagsOf(uint(bits))...) })
 }
 
+// invalidateAll does so twice: on a cluster, a view may have been made of a thing on a node that was told after the view's.
 func (w *worker) invalidateAll(ctx context.Context, o *opened) error {
-	return w.change(ctx, o, []string{"all"}, func() error { return o.guard.InvalidateAll(ctx) })
+	return w.change(ctx, o, []string{"all"}, func() error {
+		return errors.Join(o.guard.InvalidateAll(ctx), o.guard.InvalidateAll(ctx))
+	})
 }
 
 func (w *worker) invalidateKind(ctx context.Context, o *opened) error {
@@ -79,13 +82,16 @@ func (w *worker) invalidateThing(ctx context.Context, o *opened) error {
 	})
 }
 
-// invalidateViewed writes a thing, and ends the view that is made of it in the same call, or at the end of an intent.
+// invalidateViewed writes a thing, and ends it and then the view that is made of it: by two calls or at the end of an intent.
 func (w *worker) invalidateViewed(ctx context.Context, o *opened) error {
 	id := rand.N(things)
 	view, thing := o.views.Key(id), o.things.Key(id)
-	end := func(ctx context.Context) error { return o.guard.Invalidate(ctx, view, thing) }
+	end := func(ctx context.Context) error {
+		err := o.guard.Invalidate(ctx, thing)
+		return errors.Join(err, o.guard.Invalidate(ctx, view))
+	}
 	if rand.N(2) == 0 {
-		in, err := o.guard.Intend(ctx, cacheguard.Changes{Keys: []string{view, thing}})
+		in, err := o.guard.Intend(ctx, o.things.Changes(id), o.views.Changes(id))
 		if err != nil {
 			return err // nothing was written
 		}

@@ -14,6 +14,8 @@ type action struct {
 	name   string
 	read   bool
 	giveUp bool
+
+	permits int // how many may share it, of a semaphore; else 0: any number
 }
 
 // state is a lock that never fails.
@@ -47,7 +49,7 @@ var perfect = porcupine.Model{
 		case did.giveUp:
 			s.writer = false
 			return true, s
-		case s.writer, !did.read && s.readers > 0:
+		case s.writer, !did.read && s.readers > 0, did.permits > 0 && s.readers >= did.permits:
 			return false, s
 		case did.read:
 			s.readers++

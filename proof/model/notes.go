@@ -13,7 +13,7 @@ import (
 const notesFile = "docs/design/model.md"
 
 // folders have the scripts that the models are about.
-var folders = []string{"internal/cache/protocol/lua", "internal/cache/epoch/lua", "internal/lock/queue/lua", "mutex/lua", "internal/lock/rw/lua", "internal/lock/permits/lua"}
+var folders = []string{"internal/cache/protocol/lua", "internal/cache/epoch/lua", "internal/lock/queue/lua", "mutex/lua", "internal/lock/rw/lua", "semaphore/lua"}
 
 // note is a row of the table.
 type note struct{ script, hash, models, function string }

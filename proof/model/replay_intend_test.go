@@ -57,11 +57,11 @@ func (w *intendWorld) Do(step replay.Step) {
 	case "cached":
 		w.store(step.Number(1))
 	case "intend", "again", "late_intend":
-		w.run(w.space.Intend(w.value, step.Do[1], "notice"))
+		w.run(w.space.Intend(w.value, step.Do[1], w.space.IntentTTL(), "notice"))
 	case "done", "late_done":
 		w.run(w.space.Done(w.value, step.Do[1], "notice"))
 	case "late_renew":
-		call := w.space.RenewIntend(w.value, step.Do[1])
+		call := w.space.RenewIntend(w.value, step.Do[1], w.space.IntentTTL())
 		if n, err := w.run(&call).Int(); err != nil || n != 1 {
 			w.Wrong("renew_intend.lua answers %d: %v", n, err)
 		}

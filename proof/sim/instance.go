@@ -2,9 +2,11 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -43,9 +45,12 @@ type load func(ctx context.Context, row int) (int64, error)
 
 // guarded is the store with cacheguard.
 type guarded struct {
-	guard *cacheguard.Guard
-	cache *cacheguard.Cache[int, int64]
+	guard  *cacheguard.Guard
+	cache  *cacheguard.Cache[int, int64]
+	partly atomic.Bool // it serves only some keys
 }
+
+var errUnserved = errors.New("this row is not served now")
 
 func openGuarded(rdb *redis.Client, p plan, name string, load load) (store, error) {
 	cfg := cacheguard.Config{Prefix: "sim", Instance: name, TTL: time.Hour, RedisTimeout: redisTimeout, LeaseTTL: leaseTTL, UpdateTimeout: leaseTTL}
@@ -58,11 +63,15 @@ func openGuarded(rdb *redis.Client, p plan, name string, load load) (store, erro
 	if p.narrow {
 		cfg.MaxLoads = 1
 	}
-	if p.shadow {
-		cfg.Shadow = 1
+	g := new(guarded)
+	cfg.Gate = func(_ context.Context, key string) error {
+		if g.partly.Load() && key[len(key)-1]%2 != 0 {
+			return errUnserved
+		}
+		return nil
 	}
-	guard, err := cacheguard.New(rdb, cfg)
-	if err != nil {
+	var err error
+	if g.guard, err = cacheguard.New(rdb, cfg); err != nil {
 		return nil, err
 	}
 	kind := cacheguard.CacheConfig[int, int64]{
@@ -71,17 +80,12 @@ func openGuarded(rdb *redis.Client, p plan, name string, load load) (store, erro
 		}, Load: load,
 	}
 	if p.together {
-		kind.Batch, kind.LoadMany = rows, load.many
-	}
-	if p.replace {
-		kind.Replace = time.Minute
+		kind.LoadMany = load.many
 	}
 	if p.patient {
 		kind.TTL, kind.StaleFor, kind.Patience = shortTTL, time.Hour, longestLoad/2
 	}
-	cache, err := cacheguard.NewCache(guard, kind)
-	g := &guarded{guard, cache}
-	g.serve(true)
+	g.cache, err = cacheguard.NewCache(g.guard, kind)
 	return g, err
 }
 
@@ -115,7 +119,7 @@ func (g *guarded) warm(ctx context.Context, rows []int) error {
 }
 
 func (g *guarded) serve(all bool) {
-	g.guard.SetServe(func(key string) bool { return all || key[len(key)-1]%2 == 0 })
+	g.partly.Store(!all)
 }
 
 func (g *guarded) getMany(ctx context.Context, rows []int) (map[int]int64, error) {

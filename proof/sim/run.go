@@ -33,8 +33,6 @@ const (
 type Result struct {
 	Wrong   []string // promises that were broken
 	Journal string   // what happened when, and the hash of all messages
-
-	Replaced uint64 // values
 }
 
 // plan is what a seed fixes for the whole run.
@@ -43,13 +41,12 @@ type plan struct {
 	local     bool
 	faults    bool
 	latency   time.Duration
-	together  bool          // Gets that miss share loads: CacheConfig.Batch
+	together  bool          // a GetMany loads what it misses with one call: CacheConfig.LoadMany
 	patient   bool          // values are soon stale: StaleFor and Patience
-	shadow    bool          // Config.Shadow, and a cache that at times serves only some keys
+	partly    bool          // the cache at times serves only some keys
 	narrow    bool          // one load at a time: MaxLoads
 	late      bool          // calls load beside a Redis that is soon too slow for them: HedgeAfter
 	slow      bool          // workers pause for so long that what a tier has outlives MaxLag
-	replace   bool          // what is invalidated is loaded before, and replaced: CacheConfig.Replace
 	maxLag    time.Duration // of local tiers
 
 	pause      time.Duration // of a worker between two operations, and about of those who make things go wrong, at most
@@ -65,7 +62,7 @@ func planOf(seed uint64) (plan, *rand.Rand) {
 		instances: 2 + random.IntN(2), local: random.IntN(2) == 0, faults: random.IntN(4) > 0,
 		latency: []time.Duration{100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond}[random.IntN(3)], maxLag: maxLag,
 	}
-	p.together, p.patient, p.shadow = random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0
+	p.together, p.patient, p.partly = random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0
 	p.narrow = random.IntN(2) == 0
 	if p.late = random.IntN(3) == 0; p.late {
 		p.latency = slowMessage
@@ -74,7 +71,6 @@ func planOf(seed uint64) (plan, *rand.Rand) {
 	if p.slow = p.local && random.IntN(2) == 0; p.slow {
 		p.pause, p.operations = 2*maxLag, 2*operations
 	}
-	p.replace = rand.New(rand.NewPCG(seed, 6)).IntN(2) == 0
 	return p, random
 }
 
@@ -100,14 +96,14 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 		p, random := planOf(seed)
 		w := &world{plan: p, truth: newTruth(rows), redis: miniredis.NewMiniRedis(), record: newRecord()}
 		w.redis.ClockTTL(true)
-		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t, narrow %t, late %t, slow %t, replace %t",
-			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow, p.narrow, p.late, p.slow, p.replace)
+		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, partly %t, narrow %t, late %t, slow %t",
+			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.partly, p.narrow, p.late, p.slow)
 		for i := range p.instances {
 			w.add(t, i, random.Uint64(), open)
 		}
 		w.play(random)
 		w.closing(t)
-		r = Result{w.truth.wrong, w.truth.journal.String() + w.record.String(), w.replaced}
+		r = Result{w.truth.wrong, w.truth.journal.String() + w.record.String()}
 	})
 	return r
 }
@@ -119,7 +115,6 @@ type world struct {
 	redis     *miniredis.Miniredis
 	instances []*instance
 	loads     sync.Mutex
-	replaced  uint64
 }
 
 func (w *world) add(t *testing.T, i int, seed uint64, open open) {
@@ -183,9 +178,6 @@ func (w *world) play(random *rand.Rand) {
 func (w *world) closing(t *testing.T) {
 	t.Helper()
 	for _, in := range w.instances {
-		if g, is := in.store.(*guarded); is {
-			w.replaced += g.guard.Stats().Replaced
-		}
 		began := time.Now()
 		if err := in.close(); err != nil {
 			t.Error(err)

@@ -131,39 +131,23 @@ func TestATierWithoutEchoesIsFoundWrong(t *testing.T) {
 	t.Error("nothing is wrong with it")
 }
 
-func TestFleetsReplaceWhatTheyInvalidate(t *testing.T) {
-	for seed := range uint64(100) {
-		if p, _ := planOf(seed); !p.replace {
-			continue
-		}
-		r := Run(t, seed)
-		if len(r.Wrong) > 0 {
-			t.Fatalf("seed %d: %q\n%s", seed, r.Wrong, r.Journal)
-		}
-		if r.Replaced > 0 {
-			return
-		}
-	}
-	t.Error("nothing was replaced")
-}
-
-// unproved replaces what it has invalidated by what it has loaded since, whatever came in between.
+// unproved stores what it has loaded since it invalidated a row once more, whatever came in between.
 type unproved struct {
 	store
 	rdb *redis.Client
 }
 
 func (u unproved) invalidate(ctx context.Context, rows []int) error {
-	return errors.Join(u.store.invalidate(ctx, rows), u.replace(ctx, rows))
+	return errors.Join(u.store.invalidate(ctx, rows), u.storeAgain(ctx, rows))
 }
 
 func (u unproved) update(ctx context.Context, row int, write func(context.Context) error) error {
 	err := u.store.update(ctx, row, write)
-	_ = u.replace(ctx, []int{row}) // always nil
+	_ = u.storeAgain(ctx, []int{row}) // always nil
 	return err
 }
 
-func (u unproved) replace(ctx context.Context, rows []int) error {
+func (u unproved) storeAgain(ctx context.Context, rows []int) error {
 	for _, row := range rows {
 		if _, failed := u.get(ctx, row); failed != nil || sleep(ctx, longestLoad) != nil { // until it is stored
 			continue
@@ -177,13 +161,12 @@ func (u unproved) replace(ctx context.Context, rows []int) error {
 	return nil
 }
 
-func TestAReplacementWithoutItsProofIsFoundWrong(t *testing.T) {
+func TestAStoreWithoutItsProofIsFoundWrong(t *testing.T) {
 	for seed := range uint64(500) {
-		if p, _ := planOf(seed); !p.replace || p.patient { // those expire soon
+		if p, _ := planOf(seed); p.patient { // those expire soon
 			continue
 		}
 		r := run(t, seed, func(rdb *redis.Client, p plan, name string, load load) (store, error) {
-			p.replace = false
 			g, err := openGuarded(rdb, p, name, load)
 			return unproved{g, rdb}, err
 		})

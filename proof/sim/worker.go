@@ -101,7 +101,7 @@ func (w *worker) operate(ctx context.Context) {
 		err := in.warm(ctx, []int{row, (row + 1) % rows, (row + 2) % rows})
 		w.world.truth.note("%s has warmed three rows from %d on, %v", in.name, row, err)
 	case 12:
-		if all := w.random.IntN(2) == 0; w.world.plan.shadow {
+		if all := w.random.IntN(2) == 0; w.world.plan.partly {
 			w.world.truth.note("%s serves all rows: %t", in.name, all)
 			in.serve(all)
 		}

@@ -49,7 +49,7 @@ func draw(plan day.Plan, ours, theirs []day.Second) []byte {
 	loads := panel("The database: loads a second", true, func(s day.Second) float64 { return s.Loads })
 	gets := most(ours, func(s day.Second) float64 { return s.Gets })
 	loads.Lines = append([]report.Line{{Name: "without a cache", Look: report.OfNothing, Figures: gets}}, loads.Lines...)
-	waits := panel("A load waits for a permit of FleetLoads, s", false, func(s day.Second) float64 { return s.Waits })
+	waits := panel("A load waits for a permit of the Limiter, s", false, func(s day.Second) float64 { return s.Waits })
 	waits.Lines = waits.Lines[1:]
 	lines := report.Lines{
 		Title: "A day of 10,000 instances and 18 nodes of Redis, computed: the most of each two minutes", Hours: plan.Seconds / 3600,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/distance"
+	"github.com/cacheguard/go/semaphore"
 )
 
 const settled = 60 // seconds after which the Guards' caches are as full as they get
@@ -121,13 +122,22 @@ func live(t *testing.T, plan Plan) (total lived) {
 	var clients []*redis.Client
 	var guards []*cacheguard.Guard
 	var caches []*cacheguard.Cache[int, int]
+	var limiters []*semaphore.Limiter
 	for range plan.Instances {
 		rdb := redis.NewClient(&redis.Options{
 			Dialer: dial, DisableIdentity: true,
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})
 		rdb.AddHook(&sent)
-		guard, err := cacheguard.New(rdb, cacheguard.Config{TTL: plan.TTL, Jitter: plan.Jitter, FleetLoads: int(plan.Fleet)})
+		cfg := cacheguard.Config{TTL: plan.TTL, Jitter: plan.Jitter}
+		if plan.Fleet > 0 {
+			limiter, err := semaphore.NewLimiter(rdb, "fleet", semaphore.Config{Permits: int(plan.Fleet)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			limiters, cfg.Limiter = append(limiters, limiter), limiter
+		}
+		guard, err := cacheguard.New(rdb, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,6 +192,9 @@ func live(t *testing.T, plan Plan) (total lived) {
 	for i, guard := range guards {
 		if err := guard.Close(); err != nil {
 			t.Error(err)
+		}
+		if len(limiters) > 0 {
+			_ = limiters[i].Close() // always nil
 		}
 		_ = clients[i].Close() // nothing is under way
 	}

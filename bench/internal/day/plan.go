@@ -14,7 +14,7 @@ type Plan struct {
 	TTL       time.Duration
 	Jitter    float64
 	Load      time.Duration // what a load takes, however many there are
-	Fleet     float64       // FleetLoads; 0: off
+	Fleet     float64       // permits of the Limiter; 0: there is none
 	Patience  time.Duration // for how long a caller waits
 	Kinds     []Kind
 	Silent    []Silence

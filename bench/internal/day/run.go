@@ -13,7 +13,7 @@ type Second struct {
 	Requests float64 // what Redis is asked, all nodes together
 	Mean     float64 // the share of its time that a node computes
 	Busiest  float64 // the same of the busiest node
-	Waits    float64 // for how many seconds a load waits for a permit of FleetLoads
+	Waits    float64 // for how many seconds a load waits for a permit of the Limiter
 	GaveUp   float64 // loads for which nobody waits any more
 }
 
@@ -170,7 +170,7 @@ func (f *fleet) giveUp(out *Second) {
 	}
 }
 
-// nodes turns the processor time of all nodes into shares. The busiest has the most popular key, or the permits of FleetLoads.
+// nodes turns the processor time of all nodes into shares. The busiest has the most popular key, or the permits of the Limiter.
 func (f *fleet) nodes(out *Second, s int) {
 	hottest := 0.0
 	for i, classes := range f.kinds {

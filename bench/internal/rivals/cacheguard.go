@@ -43,7 +43,7 @@ func openGuard(s Setup, local cacheguard.LocalConfig) (Cache, error) {
 	g, err := cacheguard.New(rdb, cacheguard.Config{
 		HedgeAfter: hedgeAfter, RedisTimeout: timeout,
 		Prefix: Prefix + "guard", TTL: s.TTL, StaleFor: s.StaleFor, Jitter: jitter, LeaseTTL: s.Lease, Local: local,
-		MaxLoads: s.MaxLoads, Hooks: s.Hooks,
+		MaxLoads: s.MaxLoads, Observers: s.Observers,
 	})
 	if err != nil {
 		return nil, errors.Join(err, rdb.Close())

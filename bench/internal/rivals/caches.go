@@ -47,18 +47,18 @@ func loadWith(ctx context.Context) ([]byte, error) {
 
 // Setup is how an instance is to behave. A setting that a library lacks is left out, and its comment says so.
 type Setup struct {
-	Redis    *redis.Options                                                    // from which every instance makes a client of its own
-	Cluster  []string                                                          // nodes of a cluster that a Cache uses instead; nil: none
-	TTL      time.Duration                                                     // whole seconds, as not everybody knows shorter ones
-	StaleFor time.Duration                                                     // after TTL, while a new value is made; 0: off
-	Jitter   float64                                                           // the share by which a TTL may be shorter; 0: off
-	Lease    time.Duration                                                     // of the instance that loads; 0: the library's default
-	Entries  int                                                               // that memory must have room for
-	MaxLoads int                                                               // of an instance at once; 0: the library's default
-	Waits    bool                                                              // for Redis alone, however slow it is; for ours alone
-	Hooks    cacheguard.Hooks                                                  // for ours alone
-	Dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: as usual
-	Load     func(ctx context.Context, key string) ([]byte, error)             // what Gets load, where a write loads it too; nil: none does
+	Redis     *redis.Options                                                    // from which every instance makes a client of its own
+	Cluster   []string                                                          // nodes of a cluster that a Cache uses instead; nil: none
+	TTL       time.Duration                                                     // whole seconds, as not everybody knows shorter ones
+	StaleFor  time.Duration                                                     // after TTL, while a new value is made; 0: off
+	Jitter    float64                                                           // the share by which a TTL may be shorter; 0: off
+	Lease     time.Duration                                                     // of the instance that loads; 0: the library's default
+	Entries   int                                                               // that memory must have room for
+	MaxLoads  int                                                               // of an instance at once; 0: the library's default
+	Waits     bool                                                              // for Redis alone, however slow it is; for ours alone
+	Observers []cacheguard.Observer                                             // for ours alone
+	Dial      func(ctx context.Context, network, addr string) (net.Conn, error) // nil: as usual
+	Load      func(ctx context.Context, key string) ([]byte, error)             // what Gets load, where a write loads it too; nil: none does
 }
 
 // CacheLibrary makes instances.

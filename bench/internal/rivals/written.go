@@ -3,7 +3,6 @@ package rivals
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,45 +11,50 @@ import (
 
 // Written are what hot keys are written with. Whoever loads at a write does so by Setup.Load.
 var Written = []CacheLibrary{
-	cacheguardReplace, cacheguardShared, byHand, rocks,
-	cacheguardTieredReplace, cacheguardTiered, aside, goRedisRefresh,
+	cacheguardPut, cacheguardShared, byHand, rocks,
+	cacheguardTieredPut, cacheguardTiered, aside, goRedisRefresh,
 }
 
-// cacheguardReplace is cacheguard with a named cache that has Replace.
-var cacheguardReplace = CacheLibrary{
-	Name: "cacheguard, Replace", Ours: true, Kind: Shared, Promise: OnePerFleet, Inboxes: true,
-	Open: func(s Setup) (Cache, error) { return openReplacing(s, cacheguard.LocalConfig{}) },
+// Putter is a Cache whose writers know the new value. What was written is stored by the end of the write.
+type Putter interface {
+	Put(ctx context.Context, key string, write Loader) error
 }
 
-var cacheguardTieredReplace = CacheLibrary{
-	Name: "cacheguard, local tier, Replace", Ours: true, Kind: Tiered, Promise: OnePerFleet, Inboxes: true,
-	Open: func(s Setup) (Cache, error) { return openReplacing(s, s.local()) },
+// cacheguardPut is cacheguard with writers that Put.
+var cacheguardPut = CacheLibrary{
+	Name: "cacheguard, Put", Ours: true, Kind: Shared, Promise: OnePerFleet, Inboxes: true,
+	Open: func(s Setup) (Cache, error) { return openPutting(s, cacheguard.LocalConfig{}) },
 }
 
-type replacing struct {
+var cacheguardTieredPut = CacheLibrary{
+	Name: "cacheguard, local tier, Put", Ours: true, Kind: Tiered, Promise: OnePerFleet, Inboxes: true,
+	Open: func(s Setup) (Cache, error) { return openPutting(s, s.local()) },
+}
+
+type putting struct {
 	guarded
 	named *cacheguard.Cache[string, []byte]
 }
 
-func openReplacing(s Setup, local cacheguard.LocalConfig) (Cache, error) {
+func openPutting(s Setup, local cacheguard.LocalConfig) (Cache, error) {
 	opened, err := openGuard(s, local)
 	if err != nil {
 		return nil, err
 	}
 	g := opened.(guarded) //nolint:forcetypeassert // it opens nothing else
-	named, err := cacheguard.NewCache(g.Guard, cacheguard.CacheConfig[string, []byte]{Name: "written", Load: s.Load, Replace: time.Minute})
+	named, err := cacheguard.NewCache(g.Guard, cacheguard.CacheConfig[string, []byte]{Name: "written", Load: s.Load})
 	if err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
-	return replacing{g, named}, nil
+	return putting{g, named}, nil
 }
 
-func (c replacing) Get(ctx context.Context, key string, _ Loader) ([]byte, error) {
+func (c putting) Get(ctx context.Context, key string, _ Loader) ([]byte, error) {
 	return c.named.Get(ctx, key)
 }
 
-func (c replacing) Invalidate(ctx context.Context, key string) error {
-	return c.named.Invalidate(ctx, key)
+func (c putting) Put(ctx context.Context, key string, write Loader) error {
+	return c.named.Put(ctx, key, write)
 }
 
 // goRedisRefresh is go-redis 9.23.0 with its client-side cache, which reads anew what is invalidated. That helps only if a new value is there: a

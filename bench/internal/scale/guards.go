@@ -114,7 +114,7 @@ func openFleet(redisServer *server.Server, n int, shared bool) (*fleet, error) {
 		}
 		g, err := cacheguard.New(f.clients[len(f.clients)-1], cacheguard.Config{
 			Prefix: rivals.Prefix + "fleet", TTL: scenario.Forever, Jitter: -1, RedisTimeout: fleetTimeout,
-			Hooks: cacheguard.Hooks{OnJoin: func(string) { f.joins.Add(1) }},
+			Observers: []cacheguard.Observer{cacheguard.On(cacheguard.EventJoin, func(context.Context, cacheguard.Event) { f.joins.Add(1) })},
 		})
 		if err != nil {
 			return nil, errors.Join(err, f.close())

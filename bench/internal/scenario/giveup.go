@@ -23,6 +23,7 @@ type GiveUp struct {
 	MaxLoads        int           // of an instance at once; 0: the library's default
 	Lease           time.Duration // 0: the library's default
 	Bubble          bool          // it runs in one of testing/synctest
+	Hedges          bool          // as the library does by default, where Redis is further away than the database
 }
 
 // GaveUp is the outcome.
@@ -31,7 +32,9 @@ type GaveUp struct {
 	Wasted    int64 // callers whose own load had ended before their time, and who were not answered
 	ForNobody int64 // loads that began after their context had ended
 	Again     int64 // loads of keys that had been loaded
+	Loads     int64 // that returned a value
 	Longest   time.Duration
+	Returned  *Distribution // from the return of a caller's own load to its answer
 
 	RedisErrors, Openings int64 // of ours alone: reported errors, and how often Redis was left alone
 
@@ -50,7 +53,8 @@ func crowds() Scenario {
 			"contexts end. A bystander on the first instance reads a key that is there 200 times a second, until 2 s after. \"Not hit\": the share " +
 			"of these reads that were loaded or failed. \"Wasted\": callers whose load had returned in time, and who were not " +
 			"answered. \"For nobody\": loads that began after their context had ended. \"Again\": loads of keys that had been loaded. " +
-			"\"Longest\": a caller's, whose context allows no more than its patience.",
+			"\"Longest\": a caller's, whose context allows no more than its patience. \"Load to answer\": from the return of a caller's own load, " +
+			"which is when it could have been answered. \"Hedging\": as is the default, where Redis is further away than the database.",
 		Metrics: []Metric{
 			{Name: "bystander not hit", Unit: "%", Better: Lower, Main: true},
 			{Name: "bystander p99", Unit: "ms", Better: Lower},
@@ -58,7 +62,11 @@ func crowds() Scenario {
 			{Name: "wasted", Better: Lower},
 			{Name: "for nobody", Better: Lower},
 			{Name: "again", Better: Lower},
+			{Name: "loads", Better: Lower},
 			{Name: "longest", Unit: "s", Better: Lower},
+			{Name: "load to answer, p50", Unit: "ms", Better: Lower},
+			{Name: "load to answer, p99", Unit: "ms", Better: Lower},
+			{Name: "load to answer, longest", Unit: "ms", Better: Lower},
 			{Name: "Redis errors", Better: Lower},
 			{Name: "breaker openings", Better: Lower},
 		},
@@ -75,6 +83,8 @@ func crowds() Scenario {
 	}
 	add("5,000 keys, patience of 1 s", Impatient, true, 4*time.Millisecond, 10*time.Millisecond, 50*time.Millisecond)
 	add("4,000 keys, patience of 3 s", Loaded, false, 50*time.Millisecond)
+	add("4,000 keys, patience of 3 s, hedging", Hedging, false, 50*time.Millisecond)
+	add("5,000 keys, patience of 1 s, hedging", Hurried, false, 50*time.Millisecond)
 	add("4,000 keys on 2 instances, patience of 3 s, lease of 200 ms", Taken, false, 50*time.Millisecond)
 	return s
 }
@@ -85,6 +95,8 @@ const moment = 2 * time.Second // in which what was left behind would show
 var (
 	Impatient = GiveUp{Keys: 5000, Instances: 1, Load: 20 * time.Millisecond, Patience: time.Second, After: moment, MaxLoads: 64}
 	Loaded    = GiveUp{Keys: 4000, Instances: 1, Load: 20 * time.Millisecond, Patience: 3 * time.Second, After: moment, MaxLoads: 64}
+	Hedging   = GiveUp{Keys: 4000, Instances: 1, Load: 20 * time.Millisecond, Patience: 3 * time.Second, After: moment, MaxLoads: 64, Hedges: true}
+	Hurried   = GiveUp{Keys: 5000, Instances: 1, Load: 20 * time.Millisecond, Patience: time.Second, After: moment, MaxLoads: 64, Hedges: true}
 	Taken     = GiveUp{
 		Keys: 4000, Instances: 2, Load: 20 * time.Millisecond, Patience: 3 * time.Second, After: moment, MaxLoads: 64, Lease: 200 * time.Millisecond,
 	}
@@ -102,7 +114,8 @@ func (g GiveUp) figures(ctx context.Context, e Env, lib rivals.CacheLibrary) (Fi
 		"bystander not hit": 100 * float64(was.Otherwise) / float64(was.Hits+was.Otherwise),
 		"bystander p99":     was.Bystander.at(99),
 		"answered":          float64(was.Answered), "wasted": float64(was.Wasted),
-		"for nobody": float64(was.ForNobody), "again": float64(was.Again), "longest": was.Longest.Seconds(),
+		"for nobody": float64(was.ForNobody), "again": float64(was.Again), "loads": float64(was.Loads), "longest": was.Longest.Seconds(),
+		"load to answer, p50": was.Returned.at(50), "load to answer, p99": was.Returned.at(99), "load to answer, longest": was.Returned.longest(),
 	}
 	if lib.Ours {
 		f["Redis errors"], f["breaker openings"] = float64(was.RedisErrors), float64(was.Openings)
@@ -114,20 +127,20 @@ func (g GiveUp) figures(ctx context.Context, e Env, lib rivals.CacheLibrary) (Fi
 func (g GiveUp) Run(
 	ctx context.Context, options *redis.Options, roundTrip time.Duration, lib rivals.CacheLibrary,
 ) (_ *GaveUp, err error) {
-	c := crowd{GiveUp: g, roundTrip: roundTrip, was: GaveUp{Bystander: &Distribution{newTimes()}}}
+	c := crowd{GiveUp: g, roundTrip: roundTrip, was: GaveUp{Bystander: &Distribution{newTimes()}, Returned: &Distribution{newTimes()}}}
 	c.keys, c.values = newKeys(g.Keys, Kibibyte)
 	c.loads = make([]atomic.Int64, g.Keys)
 	caches, err := openCaches(lib, rivals.Setup{
 		Redis: options, TTL: Forever, Lease: g.Lease, MaxLoads: g.MaxLoads, Entries: g.Keys,
-		Waits: true, // or its Gets load, where Redis is further away than the database
-		Hooks: cacheguard.Hooks{
-			OnRedisError: func(*cacheguard.RedisError) { atomic.AddInt64(&c.was.RedisErrors, 1) },
-			OnBreaker: func(open bool) {
-				if open {
-					atomic.AddInt64(&c.was.Openings, 1)
-				}
-			},
-		},
+		Waits: !g.Hedges, // or its Gets load, where Redis is further away than the database
+		Observers: []cacheguard.Observer{cacheguard.ObserverFunc(func(_ context.Context, e cacheguard.Event) {
+			switch {
+			case e.What == cacheguard.EventRedisError:
+				atomic.AddInt64(&c.was.RedisErrors, 1)
+			case e.What == cacheguard.EventBreaker && e.On:
+				atomic.AddInt64(&c.was.Openings, 1)
+			}
+		})},
 	}, g.Instances)
 	if err != nil {
 		return nil, err
@@ -171,7 +184,7 @@ func (c *crowd) ask(ctx context.Context, cache rivals.Cache, k int) error {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, began.Add(c.Patience))
 	defer cancel()
-	var loaded atomic.Int64 // when, after began
+	var loaded atomic.Int64 // when first, after began
 	got, err := cache.Get(ctx, c.keys[k], func(inner context.Context) ([]byte, error) {
 		if inner.Err() != nil && time.Since(began) > c.Patience+c.near() {
 			atomic.AddInt64(&c.was.ForNobody, 1)
@@ -182,7 +195,8 @@ func (c *crowd) ask(ctx context.Context, cache rivals.Cache, k int) error {
 		if c.loads[k].Add(1) > 1 {
 			atomic.AddInt64(&c.was.Again, 1)
 		}
-		loaded.Store(int64(time.Since(began)))
+		atomic.AddInt64(&c.was.Loads, 1)
+		loaded.CompareAndSwap(0, int64(time.Since(began)))
 		return c.values[k], nil
 	})
 	took := time.Since(began)
@@ -191,11 +205,15 @@ func (c *crowd) ask(ctx context.Context, cache rivals.Cache, k int) error {
 			break
 		}
 	}
+	at := time.Duration(loaded.Load())
 	if err == nil {
 		atomic.AddInt64(&c.was.Answered, 1)
+		if at > 0 {
+			c.was.Returned.add(took - at)
+		}
 		return Check(c.keys[k], got, c.values[k], nil)
 	}
-	if at := time.Duration(loaded.Load()); at > 0 && at < c.Patience-c.near() {
+	if at > 0 && at < c.Patience-c.near() {
 		atomic.AddInt64(&c.was.Wasted, 1)
 	}
 	return nil

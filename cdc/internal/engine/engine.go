@@ -26,6 +26,7 @@ const (
 type Engine struct {
 	Tables Tables
 	Guards []*cacheguard.Guard
+	Order  []cdc.Kind // in which they are invalidated; none: at once
 	Log    *slog.Logger
 
 	mu      sync.Mutex
@@ -165,7 +166,7 @@ func (e *Engine) WholeOf(ctx context.Context, why string, tables []*Table) error
 		what = "kinds"
 	}
 	e.Log.Warn("cdc: "+what+" are invalidated whole", "why", why)
-	if err := invalidate(ctx, e.Guards, nil, nil, tables); err != nil {
+	if err := e.Invalidate(ctx, cacheguard.Changes{}, tables); err != nil {
 		return fmt.Errorf("cdc: invalidate %s, because %s: %w", what, why, err)
 	}
 	e.mu.Lock()
@@ -193,7 +194,7 @@ type Applier[P any] struct {
 
 // NewApplier makes one for a single reading of the log.
 func NewApplier[P any](e *Engine, steps Steps[P]) *Applier[P] {
-	return &Applier[P]{engine: e, steps: steps, queue: newQueue[P](), until: make(chan P, 1), invalidate: e.Invalidate}
+	return &Applier[P]{engine: e, steps: steps, queue: newQueue[P](), until: make(chan P, 1), invalidate: e.invalidate}
 }
 
 // Put adds a part. It waits while too much waits to be invalidated.
@@ -243,8 +244,8 @@ func (a *Applier[P]) apply(ctx context.Context, part *Part[P]) error {
 			return err
 		}
 	}
-	if part.Len() > 0 {
-		if err := a.persist(ctx, part); err != nil {
+	for _, s := range a.engine.steps(part.Names, part.Whole) {
+		if err := a.persist(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -259,10 +260,10 @@ func (a *Applier[P]) apply(ctx context.Context, part *Part[P]) error {
 	return nil
 }
 
-// persist invalidates until Redis has acknowledged all of a part. A Redis that is slow or far away may not manage thousands of names in one RedisTimeout, so
+// persist invalidates until Redis has acknowledged all of a step. A Redis that is slow or far away may not manage thousands of names in one RedisTimeout, so
 // what fails is tried again in smaller pieces.
-func (a *Applier[P]) persist(ctx context.Context, part *Part[P]) error {
-	left, whole, size, pause := part.Names, part.Whole, part.Len(), firstPause
+func (a *Applier[P]) persist(ctx context.Context, s step) error {
+	left, whole, size, pause := s.names, s.whole, len(s.names.Keys)+len(s.names.Tags)+len(s.whole), firstPause
 	for len(left.Keys)+len(left.Tags)+len(whole) > 0 {
 		piece, rest := cut(left, size)
 		err := a.invalidate(ctx, piece, whole)
@@ -291,9 +292,14 @@ func cut(names cacheguard.Changes, size int) (piece, rest cacheguard.Changes) {
 	return cacheguard.Changes{Keys: names.Keys[:k], Tags: names.Tags[:t]}, cacheguard.Changes{Keys: names.Keys[k:], Tags: names.Tags[t:]}
 }
 
-// Invalidate invalidates names, and whole tables, and returns nil when Redis has acknowledged all of it. It tries once.
+// Invalidate invalidates names, and whole tables, in their order, and returns nil when Redis has acknowledged all of it. It tries once.
 func (e *Engine) Invalidate(ctx context.Context, names cacheguard.Changes, whole []*Table) error {
-	return invalidate(ctx, e.Guards, names.Keys, names.Tags, whole)
+	for _, s := range e.steps(names, whole) {
+		if err := e.invalidate(ctx, s.names, s.whole); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Applied notes what was invalidated; everything committed before until is. That ends a trouble.

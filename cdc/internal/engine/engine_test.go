@@ -143,6 +143,96 @@ func TestABatchThatRedisDoesNotManageInTimeIsInvalidatedInPieces(t *testing.T) {
 	})
 }
 
+// ordered is an engine with products, views of them, and others.
+func ordered(t *testing.T) (e *Engine, kinds map[string]cdc.Kind) {
+	t.Helper()
+	guard, others := newGuard(t, shared.Client(t))
+	kinds = map[string]cdc.Kind{"kind": others}
+	for _, name := range []string{"product", "view"} {
+		cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[string, string]{
+			Name: name, Load: func(context.Context, string) (string, error) { return "", nil },
+		})
+		expect.ErrorIs(t, err)
+		kinds[name] = cache
+	}
+	e = newEngine(t, []*cacheguard.Guard{guard}, cdc.Table{Name: "mapped", Changed: nothing, Kinds: []cdc.Kind{kinds["view"], kinds["kind"]}},
+		cdc.Table{Name: "any", Changed: nothing})
+	e.Order = []cdc.Kind{kinds["product"], kinds["view"]}
+	return e, kinds
+}
+
+func TestWhatABatchNamesIsInvalidatedInTheOrderOfItsKinds(t *testing.T) {
+	t.Parallel()
+	e, _ := ordered(t)
+	names := cacheguard.Changes{Keys: []string{"kind:1", "lone", "product:1", "product:2", "view:1"}, Tags: []string{"t"}}
+	var said []string
+	for _, s := range e.steps(names, e.Tables.All()) {
+		guards, kinds := wholeOf(s.whole)
+		expect.Equal(t, "Guards that are invalidated whole, which cover their kinds", fmt.Sprint(len(guards), len(kinds)), "1 0")
+		_, kinds = wholeOf(s.whole[len(s.whole)-1:])
+		for _, kind := range kinds {
+			s.names.Keys = append(s.names.Keys, kind.Name())
+		}
+		said = append(said, fmt.Sprint(s.names.Keys, s.names.Tags))
+	}
+	expect.Equal(t, "steps", fmt.Sprint(said), "[[kind:1 lone product:1 product:2 kind] [t] [view:1 view] [t]]")
+	e.Order = nil
+	expect.Equal(t, "without an order", fmt.Sprint(len(e.steps(names, nil))), "1")
+}
+
+func TestAStepIsInvalidatedWhenTheOneBeforeIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &Engine{Log: slog.New(slog.DiscardHandler), Order: []cdc.Kind{named{name: "product"}, named{name: "view"}}}
+		a := NewApplier(e, Steps[int]{})
+		failures := 3
+		var got []string
+		a.invalidate = func(_ context.Context, names cacheguard.Changes, _ []*Table) error {
+			if len(names.Keys) == 0 {
+				return nil
+			}
+			kind, _, _ := strings.Cut(names.Keys[0], ":")
+			if failures--; failures > 0 {
+				kind += " fails"
+			}
+			got = append(got, kind)
+			if failures > 0 {
+				return errors.New("no answer in time")
+			}
+			return nil
+		}
+		var part Part[int]
+		for n := range 2 * fewest {
+			part.Names.Keys = append(part.Names.Keys, fmt.Sprint("view:", n), fmt.Sprint("product:", n))
+		}
+		expect.ErrorIs(t, a.apply(t.Context(), &part))
+		expect.Equal(t, "what was sent", fmt.Sprint(slices.Compact(got)), "[product fails product view]")
+	})
+}
+
+// named is a kind with another name.
+type named struct {
+	cdc.Kind
+	name string
+}
+
+func (n named) Name() string { return n.name }
+
+func TestAnOrderThatSaysNothingIsRefused(t *testing.T) {
+	t.Parallel()
+	e, kinds := ordered(t)
+	_, foreign := newGuard(t, redistest.StartProxy(t, shared.Addr()).Client(t, redistest.AsksAgain))
+	for want, order := range map[string][]cdc.Kind{
+		"Order: one of its Kinds is nil":                             {kinds["view"], nil},
+		"Order: view is there twice":                                 {kinds["view"], kinds["product"], kinds["view"]},
+		"Order: kind is a Cache of a Guard that is not among Guards": {foreign},
+	} {
+		var p config.Problems
+		Check(&p, []cdc.Table{{Name: "x", Changed: nothing}}, e.Guards, order...)
+		expect.Equal(t, want, p.Err() != nil && strings.Contains(p.Err().Error(), want), true)
+	}
+}
+
 func TestAClosedGuardEndsIt(t *testing.T) {
 	t.Parallel()
 	guard, _ := newGuard(t, shared.Client(t))
@@ -254,15 +344,15 @@ func TestANameThatOneGuardOfAFeedHasIsUnknownToNone(t *testing.T) {
 		})
 		expect.ErrorIs(t, err)
 	}
-	unknown := func(g *cacheguard.Guard) string { s := g.Stats(); return fmt.Sprint(s.UnknownKeys, s.UnknownTags) }
+	unknown := func(g *cacheguard.Guard) float64 { return g.Stats().Of("unknown_names") }
 	load(products, "product:1", "category:1")
 	expect.ErrorIs(t, e.Invalidate(t.Context(), names, nil))
-	expect.Equal(t, "while a Guard knows nothing", unknown(products)+", "+unknown(permissions), "0 0, 0 0")
+	expect.Equal(t, "while a Guard knows nothing", unknown(products)+unknown(permissions), 0)
 	load(permissions, "permission:1", "owner:1")
 	for range 2 {
 		expect.ErrorIs(t, e.Invalidate(t.Context(), names, nil))
 	}
-	expect.Equal(t, "mistyped, for both", unknown(products)+", "+unknown(permissions), "2 2, 2 2")
+	expect.Equal(t, "mistyped, for both", fmt.Sprint(unknown(products), unknown(permissions)), "4 4")
 	expect.ErrorIs(t, products.Invalidate(t.Context(), "permission:1"))
-	expect.Equal(t, "without the feed, each Guard judges for itself", unknown(products), "3 2")
+	expect.Equal(t, "without the feed, each Guard judges for itself", unknown(products), 5)
 }

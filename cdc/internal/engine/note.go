@@ -15,7 +15,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/redis/keys"
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // Note is what the Redis of a cache knows, under its Prefix, of the feed that invalidates it: for which tables, in which log, and up to where. A
@@ -76,7 +76,7 @@ func (n *Notes) Read(ctx context.Context) (all []Note, err error) {
 //go:embed cache.lua
 var cacheSource string
 
-// Cache identifies the caches of the Guards for all who invalidate them, by a text that is in the Redis of each. Empty: they cache nothing.
+// Cache identifies the caches of the Guards for all who invalidate them, by a text that is in the Redis of each.
 func (n *Notes) Cache(ctx context.Context) (string, error) {
 	var ids []string
 	err := n.each(func(key string, run func(ctx context.Context, args ...any) (any, error)) error {
@@ -93,9 +93,6 @@ func (n *Notes) each(do func(key string, run func(ctx context.Context, args ...a
 	var errs []error
 	for _, g := range n.Guards {
 		seen, _ := observe.Look[observe.Guard](g)
-		if seen.Redis == nil {
-			continue // it caches nothing
-		}
 		if err := do(keys.Tagged(seen.Prefix+":cdc", n.Name), seen.Redis); err != nil {
 			errs = append(errs, fmt.Errorf("cdc: the note about the feed in Redis: %w", err))
 		}

@@ -11,15 +11,51 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
-	"github.com/cacheguard/go/internal/run/observe"
 )
 
-// invalidate invalidates what a batch names, in all Guards, and returns nil when Redis has acknowledged all of it. Running twice does no harm.
-func invalidate(ctx context.Context, guards []*cacheguard.Guard, keys, tags []string, whole []*Table) error {
+// step is what is invalidated at once.
+type step struct {
+	names cacheguard.Changes
+	whole []*Table
+}
+
+// steps are what a batch names by the Order of its kinds: each is invalidated when Redis has acknowledged the one before. Tags, and Guards that
+// are invalidated whole, may have values of all kinds, and are in each.
+func (e *Engine) steps(names cacheguard.Changes, whole []*Table) []step {
+	if len(e.Order) == 0 {
+		return []step{{names, whole}}
+	}
+	steps := make([]step, len(e.Order))
+	for _, key := range names.Keys {
+		kind, _, _ := strings.Cut(key, ":")
+		s := &steps[max(placeOf(e.Order, kind), 0)]
+		s.names.Keys = append(s.names.Keys, key)
+	}
+	for at := range steps {
+		steps[at].names.Tags = names.Tags
+		for _, t := range whole {
+			of := *t
+			of.Kinds = slices.DeleteFunc(slices.Clone(t.Kinds), func(k cdc.Kind) bool { return max(placeOf(e.Order, k.Name()), 0) != at })
+			if len(of.Kinds)+len(of.guards) > 0 {
+				steps[at].whole = append(steps[at].whole, &of)
+			}
+		}
+	}
+	return steps
+}
+
+// placeOf is where the kind of the name is in the order; -1: nowhere.
+func placeOf(order []cdc.Kind, name string) int {
+	return slices.IndexFunc(order, func(k cdc.Kind) bool { return k != nil && k.Name() == name })
+}
+
+// invalidate invalidates a step, in all Guards, and returns nil when Redis has acknowledged all of it. Running twice does no harm.
+func (e *Engine) invalidate(ctx context.Context, names cacheguard.Changes, whole []*Table) error {
+	guards, keys, tags := e.Guards, names.Keys, names.Tags
 	var calls []func() error
 	ofKeys, ofTags := ctx, ctx
 	if len(guards) > 1 {
-		ofKeys, ofTags = observe.WithTogether(ctx, len(guards)), observe.WithTogether(ctx, len(guards))
+		ofKeys, ofTags = inAll(ctx, len(guards)), inAll(ctx, len(guards))
 	}
 	for _, g := range guards {
 		if len(keys) > 0 {

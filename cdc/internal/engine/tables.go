@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,7 +26,7 @@ type Table struct {
 }
 
 // Check returns what is wrong with the fields that all feeds have.
-func Check(p *config.Problems, tables []cdc.Table, guards []*cacheguard.Guard) Tables {
+func Check(p *config.Problems, tables []cdc.Table, guards []*cacheguard.Guard, order ...cdc.Kind) Tables {
 	if len(guards) == 0 {
 		p.Add("Guards", "is empty")
 	}
@@ -34,6 +35,16 @@ func Check(p *config.Problems, tables []cdc.Table, guards []*cacheguard.Guard) T
 	}
 	if len(tables) == 0 {
 		p.Add("Tables", "is empty")
+	}
+	for i, kind := range order {
+		switch {
+		case kind == nil || kind.Guard() == nil:
+			p.Add("Order", "one of its Kinds is nil")
+		case !slices.Contains(guards, kind.Guard()):
+			p.Add("Order", "%s is a Cache of a Guard that is not among Guards", kind.Name())
+		case placeOf(order[:i], kind.Name()) >= 0:
+			p.Add("Order", "%s is there twice", kind.Name())
+		}
 	}
 	all := make(Tables)
 	for i, t := range tables {
@@ -60,6 +71,16 @@ func Check(p *config.Problems, tables []cdc.Table, guards []*cacheguard.Guard) T
 		all[t.Name] = table
 	}
 	return all
+}
+
+// CheckConn returns what is wrong with how a feed is to connect.
+func CheckConn(p *config.Problems, conn string, newConn func(context.Context) (string, error)) {
+	if conn == "" && newConn == nil {
+		p.Add("Conn", "is empty")
+	}
+	if conn != "" && newConn != nil {
+		p.Add("NewConn", "takes the place of Conn, so only one of them may be set")
+	}
 }
 
 // Names are their names, in order.

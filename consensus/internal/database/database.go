@@ -22,6 +22,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/consensus/internal/store"
@@ -80,23 +81,25 @@ func (s *Store) Close() {}
 // Acquire waits for its turn in the process, then in the database. The attempt goes on in the background when ctx ends, to
 // leave the database as it was.
 func (s *Store) Acquire(ctx context.Context, name string, wait bool) (store.Claim, error) {
-	if !s.turns.take(ctx, name, wait) {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		return nil, store.ErrTaken
+	if err := s.turns.take(ctx, name, wait); err != nil {
+		return nil, err
 	}
 	a := &attempt{Store: s, name: name, wait: wait, giveUp: ctx, result: make(chan outcome)}
 	s.life.Go(a.run) // owner: the Locker's life; stop: giveUp, then Timeout; joined by Close
+	var err error
 	select {
 	case o := <-a.result:
-		if o.claim == nil { // a nil *claim in an interface is not nil
-			return nil, o.err
+		if o.claim != nil { // a nil *claim in an interface is not nil
+			return o.claim, o.err
 		}
-		return o.claim, o.err
+		err = o.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		err = ctx.Err()
 	}
+	if ctx.Err() != nil && a.behind.Load() {
+		err = store.Taken(err)
+	}
+	return nil, err
 }
 
 // attempt is a call that has its turn.
@@ -105,6 +108,7 @@ type attempt struct {
 
 	name   string
 	wait   bool
+	behind atomic.Bool     // the database has said that somebody else has the lock
 	giveUp context.Context //nolint:containedctx // of the caller, who may not wait for the end of the attempt
 	result chan outcome    // received from until giveUp ends
 }
@@ -145,7 +149,13 @@ func (a *attempt) claim() (*claim, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no connection of the pool: %w", err)
 	}
-	taken, err := session.Queue(a.giveUp, a.name, a.wait)
+	taken, err := session.Queue(a.giveUp, a.name, false) // a wait in the database's queue says nothing until it ends
+	if err == nil && !taken && a.wait {
+		a.taken()
+		if err = a.giveUp.Err(); err == nil {
+			taken, err = session.Queue(a.giveUp, a.name, true)
+		}
+	}
 	switch {
 	case err != nil && !errors.Is(err, a.giveUp.Err()):
 		session.Discard()
@@ -158,6 +168,12 @@ func (a *attempt) claim() (*claim, error) {
 		return nil, store.ErrTaken
 	}
 	return a.claimFree(session)
+}
+
+// taken notes that somebody else has the lock, for those who wait for their turn, too.
+func (a *attempt) taken() {
+	a.behind.Store(true)
+	a.turns.tell(a.name)
 }
 
 // claimFree claims the lock once it is free: a last holder that has not given it up may trust its lease for a while longer.
@@ -175,10 +191,12 @@ func (a *attempt) claimFree(session Session) (*claim, error) {
 			session.Discard()
 			return nil, fmt.Errorf("change the row: %w", err)
 		case left <= 0:
+			a.turns.tell(a.name)
 			return &claim{store: a.Store, name: a.name, session: session, fence: fence, token: rand.Text(), sent: sent}, nil
 		case !a.wait:
 			err = store.ErrTaken
 		default:
+			a.taken()
 			err = a.pause(session, time.Now().Add(left))
 		}
 		if err != nil {

@@ -2,68 +2,107 @@ package database
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
+
+	"github.com/cacheguard/go/consensus/internal/store"
 )
 
 // turns lets one call of the process at a time ask the database for each name, in the order in which they came.
 type turns struct {
 	mu     sync.Mutex
-	byName map[string][]chan struct{} // who waits; there is an entry while somebody has the turn
+	byName map[string]*turn
 }
 
-// take waits for the turn of the name, or returns false: when ctx ends, or at once if it must not wait.
-func (t *turns) take(ctx context.Context, name string, wait bool) bool {
+// turn is there while somebody has it. The mutex of turns guards it.
+type turn struct {
+	waiting []chan struct{} // each closed when it has the turn
+	told    chan struct{}   // closed when who has the turn has heard that the lock is taken, perhaps by itself
+	until   time.Time       // when the last one gave the turn who had heard that
+}
+
+// take waits for the turn of the name. It returns an error when ctx ends. One that must not wait waits no longer than until it is known
+// that the lock is taken. The error matches ErrTaken if that was known meanwhile.
+func (t *turns) take(ctx context.Context, name string, wait bool) error {
+	came, mine := time.Now(), make(chan struct{})
 	t.mu.Lock()
-	waiting, busy := t.byName[name]
+	now, busy := t.byName[name]
 	if !busy {
 		if t.byName == nil {
-			t.byName = make(map[string][]chan struct{})
+			t.byName = make(map[string]*turn)
 		}
-		t.byName[name] = nil
+		t.byName[name] = &turn{told: make(chan struct{})}
 		t.mu.Unlock()
-		return true
+		return nil
 	}
-	if !wait {
-		t.mu.Unlock()
-		return false
-	}
-	mine := make(chan struct{}) // closed when the turn is given
-	t.byName[name] = append(waiting, mine)
+	now.waiting = append(now.waiting, mine)
+	told := now.told
 	t.mu.Unlock()
+	if wait {
+		told = nil
+	}
+	var err error
 	select {
 	case <-mine:
-		return true
+		return nil
+	case <-told:
+		err = store.ErrTaken
 	case <-ctx.Done():
-		if !t.leave(name, mine) {
-			t.give(name) // it came just then
-		}
+		err = ctx.Err()
+	}
+	if t.leave(now, mine, came) && ctx.Err() != nil {
+		err = store.Taken(err)
+	}
+	select {
+	case <-mine:
+		t.give(name) // it came just then
+	default:
+	}
+	return err
+}
+
+// leave takes a call that came then out of the queue, and reports whether it was known meanwhile that the lock is taken.
+func (t *turns) leave(now *turn, mine chan struct{}, came time.Time) (taken bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.Index(now.waiting, mine); i >= 0 {
+		now.waiting = slices.Delete(now.waiting, i, i+1)
+	}
+	return now.isTold() || now.until.After(came)
+}
+
+func (t *turn) isTold() bool {
+	select {
+	case <-t.told:
+		return true
+	default:
 		return false
 	}
 }
 
-// leave takes a call out of the queue, and reports whether it was there.
-func (t *turns) leave(name string, mine chan struct{}) bool {
+// tell notes, for the call that has the turn, that the lock is taken.
+func (t *turns) tell(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	waiting := t.byName[name]
-	for i, other := range waiting {
-		if other == mine {
-			t.byName[name] = append(waiting[:i:i], waiting[i+1:]...)
-			return true
-		}
+	if now := t.byName[name]; !now.isTold() {
+		close(now.told)
 	}
-	return false
 }
 
 // give ends a turn, and gives it to the next.
 func (t *turns) give(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	waiting := t.byName[name]
-	if len(waiting) == 0 {
+	now := t.byName[name]
+	if len(now.waiting) == 0 {
 		delete(t.byName, name)
 		return
 	}
-	t.byName[name] = waiting[1:]
-	close(waiting[0])
+	if now.isTold() {
+		now.until, now.told = time.Now(), make(chan struct{})
+	}
+	next := now.waiting[0]
+	now.waiting = now.waiting[1:]
+	close(next)
 }

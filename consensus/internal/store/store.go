@@ -18,10 +18,14 @@ var (
 	ErrGone = errors.New("the store has given the lock up")
 )
 
+// Taken is the error of a wait that ended with err, and behind somebody who has the lock or waited before.
+func Taken(err error) error { return fmt.Errorf("%w: %w", ErrTaken, err) }
+
 // Store keeps locks.
 type Store interface {
-	// Acquire takes the lock of the name, and waits for it or not. It returns soon after ctx has ended. A failed
-	// Acquire leaves nothing behind; what has to be given up in the store is given up by tasks of the Locker's life.
+	// Acquire takes the lock of the name, and waits for it or not. It returns soon after ctx has ended, with an error that matches
+	// ErrTaken only if the store, or the caller that has this process's turn, has said that somebody else has the lock. A failed Acquire
+	// leaves nothing behind; what has to be given up in the store is given up by tasks of the Locker's life.
 	Acquire(ctx context.Context, name string, wait bool) (Claim, error)
 
 	// Close ends what the store runs for all locks together, after the last of them was released, and joins it.

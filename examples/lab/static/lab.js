@@ -28,7 +28,7 @@ $('late').addEventListener('input', (e) => text($('late-out'), seconds(Number(e.
 $('hedge').addEventListener('change', (e) => change({ hedge: e.target.checked }));
 $('ttl').addEventListener('change', (e) => change({ ttl: Number(e.target.value) }));
 $('intend').addEventListener('change', (e) => change({ intend: e.target.checked }));
-$('replace').addEventListener('change', (e) => change({ replace: e.target.checked }));
+$('put').addEventListener('change', (e) => change({ put: e.target.checked }));
 $('stale').addEventListener('change', (e) => change({ stale: e.target.checked }));
 $('local').addEventListener('change', (e) => change({ local: e.target.checked }));
 $('feed').addEventListener('change', (e) => change({ feed: e.target.checked }));
@@ -67,7 +67,7 @@ function drawSettings(s) {
   if (document.activeElement !== $('late')) $('late').value = s.late;
   if (document.activeElement !== $('late')) text($('late-out'), seconds(s.late));
   if (document.activeElement !== $('ttl')) $('ttl').value = s.ttl;
-  for (const id of ['stale', 'local', 'intend', 'replace', 'hedge']) {
+  for (const id of ['stale', 'local', 'intend', 'put', 'hedge']) {
     $(id).checked = s[id];
     $(id).disabled = s.mode !== 'guard';
   }

@@ -1,9 +1,12 @@
 package epoch
 
 import (
+	"cmp"
+	"context"
 	"hash/maphash"
 	"maps"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
@@ -21,6 +24,9 @@ const (
 
 // OfKind is the name of a kind.
 func OfKind(kind string) string { return string(kindLetter) + kind }
+
+// Kind is the inverse of OfKind.
+func Kind(name string) (kind string, is bool) { return strings.CutPrefix(name, string(kindLetter)) }
 
 // OfTag is the name of a tag.
 func OfTag(tag string) string { return string(tagLetter) + tag }
@@ -115,6 +121,20 @@ func (p *part) key(name string) string {
 		return p.begin
 	}
 	return p.begin + ":" + name[:1] + ":" + name[1:]
+}
+
+// Known reports whether Redis has an epoch of the name, without which no entry that has the name is valid.
+func (e *Epochs) Known(ctx context.Context, name string) (known bool, err error) {
+	for part := range e.parts {
+		read, ended := e.Link.Get(ctx, e.Key(name, part))
+		if ended != nil {
+			return false, ended
+		}
+		if err = cmp.Or(err, read.Err); !protocol.EpochOf(read.Raw).IsZero() {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // Forget is called when this instance has invalidated the name in that part.

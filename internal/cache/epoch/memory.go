@@ -102,9 +102,3 @@ func (m *remembered) find(tag []byte, expected int) int {
 
 // key is the key of a tag's epoch.
 func (m *remembered) key(i int) string { return m.keys[len(m.keys)-len(m.names)+i] }
-
-// Had reports whether the key of the kind had one of the names, which is a tag's, when it was read or loaded last.
-func (e *Epochs) Had(key, kind string, names map[string]bool) bool {
-	r := e.memory.of(key, kind)
-	return r != nil && slices.ContainsFunc(r.names, func(name string) bool { return names[name] })
-}

@@ -38,7 +38,7 @@ func TestWhatTheCodecEncodesTravelsBesideTheNames(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("gone")
 	names := map[string]error{"gone": gone}
-	s, old := NewNames(names, codes{}), NewNames(names, nil)
+	s, old := NewNames(nil, names, codes{}), NewNames(nil, names, nil)
 	for _, c := range []struct {
 		err             error
 		matched, before int // on an instance with the codec, and without

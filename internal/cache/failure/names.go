@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// Names are the errors of CacheConfig.Errors. A failure travels as a text. The names of the sentinels that it matches
+// Names are the errors of CacheConfig.Errors, and the library's own causes. A failure travels as a text. The names of the sentinels that it matches
 // precede it: a NUL, the names with a unit separator between them, and another NUL. A text that itself begins with a NUL
 // gets both NULs and no name.
 type Names struct {
 	names  []string // in order
 	byName map[string]error
+	most   int   // that one failure carries
 	codec  Codec // nil: none
 }
 
@@ -31,21 +32,29 @@ const MaxName = 64
 const (
 	nameMark      = "\x00"
 	nameSeparator = "\x1f"
-	maxNames      = 8 // that one failure carries
+	ownMark       = "\x1d" // before the names of own causes: no program's has it
+	maxNames      = 8      // of a program's, that one failure carries
+	maxText       = 1 << 10
 	codeMark      = "\x1e"
 	maxCode       = 512 // bytes
 )
 
-// NewNames returns the names of the errors, and the codec; nil: none.
-func NewNames(errs map[string]error, codec Codec) Names {
-	return Names{names: slices.Sorted(maps.Keys(errs)), byName: maps.Clone(errs), codec: codec}
+// NewNames returns the names of the library's own causes, which all instances know, and of a program's errors, and the codec; nil: none.
+func NewNames(own, errs map[string]error, codec Codec) Names {
+	all := make(map[string]error, len(own)+len(errs))
+	maps.Copy(all, errs)
+	for name, err := range own {
+		all[ownMark+name] = err
+	}
+	return Names{names: slices.Sorted(maps.Keys(all)), byName: all, most: len(own) + maxNames, codec: codec}
 }
 
 // Encode is the text of the error as it travels.
 func (s *Names) Encode(err error, text string) string {
+	text = text[:min(len(text), maxText)]
 	var matched []string
 	for _, name := range s.names {
-		if len(matched) < maxNames && errors.Is(err, s.byName[name]) {
+		if len(matched) < s.most && errors.Is(err, s.byName[name]) {
 			matched = append(matched, name)
 		}
 	}

@@ -12,7 +12,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, travelled string) {
-		names := NewNames(map[string]error{"eof": io.EOF, "closed": io.ErrClosedPipe}, nil)
+		names := NewNames(nil, map[string]error{"eof": io.EOF, "closed": io.ErrClosedPipe}, nil)
 		text, matched := names.Decode(travelled)
 		again, errs := names.Decode(names.Encode(errors.Join(append(matched, errors.New("x"))...), text))
 		if again != text || len(matched) > 0 && !errors.Is(errors.Join(errs...), matched[0]) {

@@ -10,12 +10,13 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-
-	"github.com/cacheguard/go/internal/run/latch"
 )
 
 // ErrClosed is the cause when Close cancels runs. Enter returns it afterwards.
 var ErrClosed = errors.New("flight: group closed")
+
+// ErrElse ends a wait whose caller has something else.
+var ErrElse = errors.New("flight: something else happened")
 
 // errAbandoned is the cause when a run is cancelled because its last caller has left.
 var errAbandoned = errors.New("every caller has left")
@@ -36,7 +37,8 @@ type call[R any] struct {
 	Waiters
 	free bool // belongs to nobody; guarded by the group's mutex
 
-	early  R // written before first is done
+	first  chan struct{} // closed when early is set
+	early  R
 	result R // written before done is closed
 }
 
@@ -44,14 +46,7 @@ type call[R any] struct {
 type Waiters struct {
 	callers atomic.Int64 // that wait
 	entered atomic.Int64 // ever
-	first   latch.Latch  // done when the run has published
-}
-
-// Late tells those who wait that the run takes long; see Ticket.Late. Nil Waiters do not hear it.
-func (w *Waiters) Late() {
-	if w != nil {
-		w.first.Late()
-	}
+	begun   atomic.Bool
 }
 
 // Run is what callers share. It may call publish once, with a result that is good for those who accept it.
@@ -84,40 +79,34 @@ func (g *Group[K, R]) Enter(ctx context.Context, key K, run Run[R]) (t Ticket[K,
 	return Ticket[K, R]{Joined: joined, group: g, key: key, call: c}, nil
 }
 
-// Wait returns the published result if it is acceptable, else the run's result, or leaves when the context ends.
-func (t Ticket[K, R]) Wait(ctx context.Context, acceptable func(R) bool) (result R, err error) {
-	first := t.call.first.Early()
+// Wait returns the published result if it is acceptable, else the run's result, or leaves when the context ends. When something else happens, which
+// nil never does, it returns ErrElse, and Wait or Leave follows.
+func (t Ticket[K, R]) Wait(ctx context.Context, otherwise <-chan struct{}, acceptable func(R) bool) (result R, err error) {
+	first := t.call.first
 	for {
 		select {
 		case <-first:
-			if rest := t.call.first.After(); rest != nil && rest != first {
-				first = rest
-				continue
-			}
 			if acceptable(t.call.early) {
-				t.group.leave(t.key, t.call)
+				t.Leave()
 				return t.call.early, nil
 			}
 			first = nil
 		case <-t.call.done:
 			return t.call.result, nil
+		case <-otherwise:
+			return result, ErrElse
 		case <-ctx.Done():
-			t.group.leave(t.key, t.call)
+			t.Leave()
 			return result, ctx.Err()
 		}
 	}
 }
 
-// Late waits until the run is late, or ends the caller's wait otherwise, and reports whether it is late. Wait follows.
-func (t Ticket[K, R]) Late(ctx context.Context) bool {
-	select {
-	case <-t.call.first.Early():
-		return t.call.first.After() != nil
-	case <-t.call.done:
-	case <-ctx.Done():
-	}
-	return false
-}
+// HasBegun reports whether the run has begun what it is for, as it says with Begin. It may have ended since.
+func (t Ticket[K, R]) HasBegun() bool { return t.call.begun.Load() }
+
+// Leave is for a caller that does not wait any more.
+func (t Ticket[K, R]) Leave() { t.group.leave(t.key, t.call) }
 
 // Keep has the run go on when all callers have left. Only Close cancels it then.
 func (t Ticket[K, R]) Keep() {
@@ -143,7 +132,7 @@ func (g *Group[K, R]) Count(match func(K) bool) (n Runs) {
 		}
 		n.Running++
 		n.Callers += int(c.callers.Load())
-		if c.first.IsDone() {
+		if c.published() {
 			n.Published++
 		}
 	}
@@ -158,10 +147,19 @@ func (g *Group[K, R]) Ending(key K) <-chan struct{} {
 	if c == nil {
 		return nil
 	}
-	if c.first.IsDone() {
+	if c.published() {
 		return c.done
 	}
 	return nil
+}
+
+func (c *call[R]) published() bool {
+	select {
+	case <-c.first:
+		return true
+	default:
+		return false
+	}
 }
 
 // WaitersOf returns the waiters of the run with this context; nil: it is not the context of a run.
@@ -186,6 +184,13 @@ func (w *Waiters) Entered() int {
 	return int(w.entered.Load())
 }
 
+// Begin is for the run, once it has waited for what it needs and before it does what it is for.
+func (w *Waiters) Begin() {
+	if w != nil {
+		w.begun.Store(true)
+	}
+}
+
 type waitersKey struct{}
 
 // Start starts a run for the key that belongs to nobody, unless one is under way, and reports whether it did. Only
@@ -201,8 +206,7 @@ func (g *Group[K, R]) Start(ctx context.Context, key K, run Run[R]) bool {
 }
 
 func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run Run[R]) *call[R] {
-	c := &call[R]{done: make(chan struct{})}
-	c.first.Make()
+	c := &call[R]{done: make(chan struct{}), first: make(chan struct{})}
 	runCtx, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), waitersKey{}, &c.Waiters))
 	c.cancel = cancel
 	if g.calls == nil {
@@ -225,20 +229,20 @@ func (g *Group[K, R]) publish(c *call[R], early R) {
 	c.free = true
 	g.mu.Unlock()
 	c.early = early
-	c.first.Done()
+	close(c.first)
 }
 
 // leave takes one caller off the call. The last one cancels it, unless it is free, and nobody can join it any more.
 func (g *Group[K, R]) leave(key K, c *call[R]) {
 	g.mu.Lock()
-	last := c.callers.Add(-1) == 0 && !c.free
-	if last && g.calls[key] == c {
+	defer g.mu.Unlock()
+	if c.callers.Add(-1) > 0 || c.free {
+		return
+	}
+	if g.calls[key] == c {
 		delete(g.calls, key)
 	}
-	g.mu.Unlock()
-	if last {
-		c.cancel(errAbandoned)
-	}
+	c.cancel(errAbandoned) // before another run can begin, which may ask whether this one has been left
 }
 
 func (g *Group[K, R]) forget(key K, c *call[R]) {

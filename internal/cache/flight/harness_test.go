@@ -67,7 +67,7 @@ func do(ctx context.Context, g *group, key string, run func(context.Context, fun
 		t, err := g.Enter(ctx, key, run)
 		result := 0
 		if err == nil {
-			result, err = t.Wait(ctx, always)
+			result, err = t.Wait(ctx, nil, always)
 		}
 		c.got = outcome{result, t.Joined, err}
 	}()

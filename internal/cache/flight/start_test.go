@@ -90,7 +90,7 @@ func TestARunThatIsKeptGoesOnWhenItsLastCallerHasLeft(t *testing.T) {
 		}
 		ticket.Keep()
 		leave()
-		if _, err := ticket.Wait(ctx, func(int) bool { return true }); err == nil {
+		if _, err := ticket.Wait(ctx, nil, func(int) bool { return true }); err == nil {
 			t.Error("the caller has not left")
 		}
 		again := do(t.Context(), &g, "k", never(t))
@@ -129,7 +129,7 @@ func TestStartDoesNotRescueARunThatIsBeingAbandoned(t *testing.T) {
 				close(began)
 				return obedient(ended)(ctx, nil)
 			})
-			_, _ = caller.Wait(ctx, always)
+			_, _ = caller.Wait(ctx, nil, always)
 		}()
 		<-began
 		go cancel()

@@ -11,9 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// stage is a Call whose right and loader the test gives.
+// stage is a Call whose loader the test has.
 type stage struct {
-	right   chan struct{} // a value: the Call may run
 	freed   chan struct{}
 	calls   chan []string
 	release chan error
@@ -22,42 +21,24 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{
-		right: make(chan struct{}, 1), freed: make(chan struct{}, 10), calls: make(chan []string, 10), release: make(chan error, 10),
-	}
+	s := &stage{freed: make(chan struct{}, 10), calls: make(chan []string, 10), release: make(chan error, 10)}
 	t.Cleanup(s.tasks.Wait)
 	return s
 }
 
-func (s *stage) call(most int, keys ...string) *Call {
+func (s *stage) call(keys ...string) *Call {
 	return New(context.Background(), Config{
-		Most: most, Go: s.tasks.Go,
-		Take: func(ctx context.Context) (func(), bool) {
-			free := func() { s.freed <- struct{}{} }
-			select {
-			case <-s.right: // a caller that has the right gets it, also when its context has ended
-				return free, true
-			default:
-			}
-			select {
-			case <-s.right:
-				return free, true
-			case <-ctx.Done():
-				return nil, false
-			}
-		},
-		Limit: func(ctx context.Context, _ []Member) (context.Context, context.CancelFunc) {
+		Go:   s.tasks.Go,
+		Free: func() { s.freed <- struct{}{} },
+		Limit: func(ctx context.Context, _ []string) (context.Context, context.CancelFunc) {
 			return context.WithCancel(ctx)
 		},
-		Run: func(_ context.Context, of []Member, finish func(map[string]any, error)) {
-			var keys []string
+		Run: func(_ context.Context, of []string, finish func(map[string]any, error)) {
 			values := make(map[string]any)
-			for _, m := range of {
-				keys = append(keys, m.Key)
-				values[m.Key] = "v:" + m.Key
+			for _, key := range of {
+				values[key] = "v:" + key
 			}
-			slices.Sort(keys)
-			s.calls <- keys
+			s.calls <- slices.Sorted(slices.Values(of))
 			finish(values, <-s.release)
 		},
 	}, keys...)
@@ -65,14 +46,14 @@ func (s *stage) call(most int, keys ...string) *Call {
 
 type outcome struct {
 	Result
-	Fate
+	ok bool
 }
 
 func obtain(ctx context.Context, c *Call, key string) <-chan outcome {
 	got := make(chan outcome, 1)
 	go func() { // owner: the test; joined by receiving
-		r, f := c.Obtain(ctx, Member{Key: key})
-		got <- outcome{r, f}
+		r, ok := c.Obtain(ctx, key)
+		got <- outcome{r, ok}
 	}()
 	return got
 }
@@ -89,78 +70,25 @@ func awaitObtained(c *Call, n int) {
 	}
 }
 
-func TestALoneMemberRunsAtOnce(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	c := s.call(10)
-	c.Join("a")
-	s.right <- struct{}{}
-	s.release <- nil
-	got := <-obtain(context.Background(), c, "a")
-	expect.Equal(t, "value", got.Value, any("v:a"))
-	<-s.freed
-}
-
-func TestMembersJoinUntilTheCallMayRunAndNoMoreThanMost(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	c := s.call(3)
-	expect.Equal(t, "a", c.Join("a"), true)
-	a := obtain(context.Background(), c, "a")
-	awaitObtained(c, 1)
-	expect.Equal(t, "while it waits for its right", c.Join("b"), true)
-	expect.Equal(t, "twice", c.Join("b"), false)
-	expect.Equal(t, "the last", c.Join("c"), true)
-	expect.Equal(t, "one too many", c.Join("d"), false)
-	b := obtain(context.Background(), c, "b")
-	awaitObtained(c, 2)
-	c.Skip("c")
-	s.right <- struct{}{}
-	expect.Equal(t, "keys", len(<-s.calls), 2)
-	expect.Equal(t, "while it runs", c.Join("e"), false)
-	s.release <- nil
-	expect.Equal(t, "a", (<-a).Value, any("v:a"))
-	expect.Equal(t, "b", (<-b).Value, any("v:b"))
-	if _, fate := c.Obtain(context.Background(), Member{Key: "c"}); fate != Skipped {
-		t.Error("c", fate)
-	}
-}
-
-func TestAMemberThatHangsOnItsWayDoesNotHoldUpTheOthers(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	c := s.call(3)
-	c.Join("a")
-	c.Join("hangs")
-	s.right <- struct{}{}
-	s.release <- nil
-	expect.Equal(t, "a", (<-obtain(context.Background(), c, "a")).Value, any("v:a"))
-	if got := <-obtain(context.Background(), c, "hangs"); got.Fate != Late {
-		t.Error(got)
-	}
-}
-
 func TestACallForGivenKeysWaitsForAllOfThem(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	c := s.call(0, "a", "b", "c")
-	s.right <- struct{}{}
+	c := s.call("a", "b", "c")
 	a := obtain(context.Background(), c, "a")
 	awaitObtained(c, 1)
-	expect.Equal(t, "joins", c.Join("d"), false)
 	c.Skip("b")
 	cc := obtain(context.Background(), c, "c")
 	expect.Equal(t, "keys", len(<-s.calls), 2)
 	s.release <- nil
-	<-a
-	<-cc
+	expect.Equal(t, "a", (<-a).Value, any("v:a"))
+	expect.Equal(t, "c", (<-cc).Value, any("v:c"))
+	expect.Equal(t, "who has skipped", (<-obtain(context.Background(), c, "b")).ok, false)
 }
 
 func TestACallThatNobodyWantsGivesItsRightBackAndDoesNotRun(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	c := s.call(0, "a", "b")
-	s.right <- struct{}{}
+	c := s.call("a", "b")
 	c.Skip("a")
 	c.Skip("b")
 	<-s.freed
@@ -171,14 +99,12 @@ func TestTheLastWhoLeavesEndsTheCallWhetherItWaitsOrRuns(t *testing.T) {
 	t.Parallel()
 	for _, runs := range []bool{false, true} {
 		s := newStage(t)
-		c := s.call(3)
-		c.Join("a")
-		c.Join("b")
+		c := s.call("a", "b", "c")
 		ctx, cancel := context.WithCancel(context.Background())
 		a, b := obtain(ctx, c, "a"), obtain(ctx, c, "b")
 		awaitObtained(c, 2)
 		if runs {
-			s.right <- struct{}{}
+			c.Skip("c")
 			<-s.calls
 		}
 		cancel()
@@ -187,41 +113,27 @@ func TestTheLastWhoLeavesEndsTheCallWhetherItWaitsOrRuns(t *testing.T) {
 				t.Error(got)
 			}
 		}
+		c.Skip("c")
 		<-c.done
 		<-c.ctx.Done()
 		s.release <- nil
-		expect.Equal(t, "joins a call that has ended", c.Join("x"), false)
 	}
 }
 
 func TestMembersDoNotWaitForALoaderThatIgnoresItsLimitButItKeepsItsRight(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	c := s.call(3)
+	c := s.call("a")
 	over := errors.New("over")
-	c.cfg.Limit = func(ctx context.Context, _ []Member) (context.Context, context.CancelFunc) {
+	c.cfg.Limit = func(ctx context.Context, _ []string) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		cancel(over)
 		return ctx, func() {}
 	}
-	c.Join("a")
-	s.right <- struct{}{}
 	if got := <-obtain(context.Background(), c, "a"); !errors.Is(got.Err, over) {
 		t.Error(got)
 	}
 	expect.Equal(t, "rights given back", len(s.freed), 0)
 	s.release <- nil
 	<-s.freed
-}
-
-func TestACollectorMakesANewCallWhenTheOldOneIsFull(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	var c Collector[*Call]
-	made := 0
-	join := func(key string) *Call { return c.Join(key, func() *Call { made++; return s.call(2) }) }
-	first := join("a")
-	expect.Equal(t, "the second", join("b") == first, true)
-	expect.Equal(t, "the third", join("c") == first, false)
-	expect.Equal(t, "calls", made, 2)
 }

@@ -1,4 +1,4 @@
-// Package limit says when a load may run: MaxLoads of a Guard and of a Cache, and FleetLoads of all instances.
+// Package limit says when a load may run: MaxLoads of a Guard and of a Cache, and Config.Limiter.
 package limit
 
 import (
@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/flight"
-	"github.com/cacheguard/go/internal/cache/report"
-	"github.com/cacheguard/go/internal/lock/permits"
-	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/run/slots"
+	"github.com/cacheguard/go/internal/watch"
 )
 
 // How long, more or less, a caller waits between two attempts to get a spare slot. All together try as often, however many they are: on a
@@ -22,85 +20,69 @@ const (
 	pauseOfAll    = time.Millisecond
 )
 
-// Config says what limits there are, and what they need of the Guard.
+// Limiter is a limit beside MaxLoads, as Config.Limiter has it. What it returns gives the permit back; nil: there was none. Its error is reported.
+type Limiter interface {
+	Take(ctx context.Context, callers func() int) (free func(), err error)
+	Try(ctx context.Context) (free func(), err error)
+}
+
+// Config says what limits there are.
 type Config struct {
 	MaxLoads int             // 0 or less: no limit
-	Permits  *permits.Locker // FleetLoads of them; nil: no limit
-
-	Breaker    *breaker.Breaker              // of the part of the keyspace that has the permits
-	Failed     func(err error)               // reports that there are no permits, and loads run without
-	Background func(run func()) (begun bool) // runs it as a task of the Guard
-	Journal    *report.Journal
+	Limiter  Limiter         // nil: no other limit
+	Asked    func(err error) // reports that the Limiter gave a permit, or why one was not needed
+	Journal  *watch.Journal
 }
 
 // Loads are the limits of a Guard.
 type Loads struct {
-	Fleet *Fleet // nil: there is no such limit
-
 	own     *slots.Slots  // of MaxLoads; nil: no limit
 	freed   chan struct{} // wakes one of those that wait for a spare slot
 	looking atomic.Int64  // how many do
+	queued  atomic.Int64  // how many wait for the Limiter
 	max     int
-	journal *report.Journal
+	limiter Limiter
+	asked   func(error)
+	atOnce  context.Context //nolint:containedctx // of somebody who waits for nothing: it has ended
+	journal *watch.Journal
 }
 
 // New returns the limits.
 func New(cfg Config) *Loads {
-	l := &Loads{Fleet: newFleet(cfg), max: max(cfg.MaxLoads, 0), journal: cfg.Journal, freed: make(chan struct{}, 1)}
+	l := &Loads{max: max(cfg.MaxLoads, 0), limiter: cfg.Limiter, asked: cfg.Asked, journal: cfg.Journal, freed: make(chan struct{}, 1)}
 	if l.max > 0 {
 		l.own = slots.New(l.max)
 	}
+	var cancel context.CancelFunc
+	l.atOnce, cancel = context.WithCancel(context.Background())
+	cancel()
 	return l
 }
 
-// Waiting is how many loads wait for one of MaxLoads, and of FleetLoads.
-func (l *Loads) Waiting() (own, fleet int) {
+// Waiting is how many loads wait for one of MaxLoads, and for the Limiter.
+func (l *Loads) Waiting() (own, limiter int) {
 	if l.own != nil {
 		own = l.own.Waiting()
 	}
-	if l.Fleet != nil {
-		fleet = int(l.Fleet.waiting.Load())
-	}
-	return own, fleet
-}
-
-// BreakerOpened lets loads go that wait for permits, if it was the breaker of the part that has them.
-func (l *Loads) BreakerOpened() {
-	if l.Fleet != nil && l.Fleet.Suspended() {
-		l.Fleet.pass(nil)
-	}
-}
-
-// End stops asking for permits. It is followed by Close, when all loads have ended. Nil Loads need neither.
-func (l *Loads) End() {
-	if l != nil && l.Fleet != nil {
-		l.Fleet.stop()
-	}
-}
-
-// Close gives all permits back.
-func (l *Loads) Close() {
-	if l != nil && l.Fleet != nil {
-		_ = l.Fleet.Permits.Close(nil) // always nil
-	}
+	return own, int(l.queued.Load())
 }
 
 // Need is what a load needs.
 type Need struct {
 	Borrows bool         // no slot of its own
-	Spare   bool         // one that no other load waits for, with its permit
+	Spare   bool         // one that no other load waits for, with what the Limiter gives
 	Kind    *slots.Slots // also one of these, of its Cache; nil: it does not
 }
 
 func (l *Loads) nothing(n Need) bool {
-	return n.Borrows || l.own == nil && l.Fleet == nil && n.Kind == nil
+	return n.Borrows || l.own == nil && l.limiter == nil && n.Kind == nil
 }
 
 // Slot is the right to run a load. The zero Slot is none.
 type Slot struct {
 	right
-	kind   *slots.Slots // of the Cache, if the load takes one of them too
-	permit *permit      // of FleetLoads, if that is on
+	kind *slots.Slots // of the Cache, if the load takes one of them too
+	free func()       // gives back what the Limiter gave; nil: nothing, yet
 }
 
 // right says whose a slot is.
@@ -118,28 +100,28 @@ func (s Slot) IsNone() bool { return s.right == none }
 // IsOwn reports whether the load has a slot of its own, which others may wait for.
 func (s Slot) IsOwn() bool { return s.right == ofOwn }
 
-// Try takes a slot if there is one. A spare one has a permit of FleetLoads, which may take a round trip: a caller that
-// waits for no slot must not wait for a permit, either.
+// Try takes a slot if there is one. A spare one has what the Limiter gives, which may take a round trip: a caller that
+// waits for no slot must not wait for that, either. With a context that has ended, it takes none.
 func (l *Loads) Try(ctx context.Context, n Need) Slot {
-	if !n.Spare {
-		return l.try(n)
-	}
-	return l.tryWith(n, func() *permit { return l.Fleet.ask(ctx) })
-}
-
-// AtHand is Try without a round trip: it finds only permits that the instance has.
-func (l *Loads) AtHand(n Need) Slot { return l.tryWith(n, l.Fleet.try) }
-
-func (l *Loads) tryWith(n Need, find func() *permit) Slot {
 	s := l.try(n)
-	if l.Fleet == nil || s.right != ofOwn {
+	if !n.Spare || l.limiter == nil || s.right != ofOwn {
 		return s
 	}
-	if s.permit = find(); s.permit == nil {
+	if s.free = l.given(l.limiter.Try(ctx)); s.free == nil {
 		l.giveBack(s)
 		return Slot{}
 	}
 	return s
+}
+
+// MayAsk reports whether Try may take a round trip.
+func (l *Loads) MayAsk() bool { return l.limiter != nil }
+
+// IsAtHand reports whether there is a slot, without a round trip.
+func (l *Loads) IsAtHand(n Need) bool {
+	s := l.Try(l.atOnce, n)
+	l.Free(s)
+	return !s.IsNone()
 }
 
 func (l *Loads) try(n Need) Slot { return l.get(n, (*slots.Slots).TryAcquire) }
@@ -199,17 +181,35 @@ func (l *Loads) pause(ctx context.Context, timer *time.Timer, atMost time.Durati
 	return ctx.Err() == nil
 }
 
-// Permit takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the
+// Permit asks the Limiter for a load in the slot, unless that has been done, and reports whether the
 // load may run. If not, the context has ended, and the slot is free.
 func (l *Loads) Permit(ctx context.Context, s *Slot) bool {
-	if l.Fleet == nil || s.right != ofOwn || s.permit != nil {
+	if l.limiter == nil || s.right != ofOwn || s.free != nil {
 		return true
 	}
-	if s.permit = l.Fleet.take(ctx, flight.WaitersOf(ctx).Callers); s.permit == nil {
-		l.Free(*s)
-		return false
+	if s.free = l.given(l.limiter.Try(l.atOnce)); s.free == nil {
+		s.free = l.await(ctx)
 	}
-	return true
+	if s.free == nil {
+		l.Free(*s)
+	}
+	return s.free != nil
+}
+
+func (l *Loads) await(ctx context.Context) (free func()) {
+	l.queued.Add(1)
+	defer l.queued.Add(-1)
+	l.journal.Limiter.Waits()
+	defer l.journal.Limiter.Waited()
+	return l.given(l.limiter.Take(ctx, flight.WaitersOf(ctx).Callers))
+}
+
+// given reports what the Limiter said.
+func (l *Loads) given(free func(), err error) func() {
+	if free != nil || err != nil {
+		l.asked(err)
+	}
+	return free
 }
 
 // acquire waits for one of the slots.
@@ -234,10 +234,10 @@ func (l *Loads) Free(s Slot) {
 	}
 }
 
-// giveBack wakes nobody: those that find no permit for a slot would wake each other for ever.
+// giveBack wakes nobody: those that get nothing of the Limiter would wake each other for ever.
 func (l *Loads) giveBack(s Slot) {
-	if s.permit != nil {
-		l.Fleet.release(s.permit)
+	if s.free != nil {
+		s.free()
 	}
 	if l.own != nil {
 		l.own.Release()

@@ -1,4 +1,4 @@
-// Package off says why a call may not go to the cache: it is turned off for the process, the fleet, the key or the call, or an invalidation of the key
+// Package off says why a call may not go to the cache: it is turned off for the process or the fleet, Config.Gate says no, or an invalidation of the key
 // has not reached Redis yet.
 package off
 
@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/inprocess"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
@@ -19,24 +18,20 @@ import (
 var (
 	ErrBypassed = errors.New("the cache is bypassed")
 
-	errUnserved = fmt.Errorf("%w for this key (Config.Serve)", ErrBypassed)
-	errPending  = errors.New("an invalidation is still to be sent")
-	errExcused  = fmt.Errorf("%w for this call (WithoutCache)", ErrBypassed)
+	errPending = errors.New("an invalidation is still to be sent")
 )
 
 // Reason is why a call may have to go past the cache.
 type Reason uint32
 
-// The reasons. For keys, calls, what is pending and intents they say that it is worth asking.
+// The reasons. For the gate, what is pending and intents they say that it is worth asking.
 const (
-	Disabled Reason = 1 << iota // in this process, for good
-	here                        // in this process
-	fleet                       // in all
-	LookDue                     // it is time to see whether the fleet does
-	keys                        // some keys are not served
-	calls                       // some calls are excused
-	Pending                     // invalidations of some keys are
-	Intents                     // some stand
+	here    Reason = 1 << iota // in this process
+	fleet                      // in all
+	LookDue                    // it is time to see whether the fleet does
+	gate                       // somebody asks for each call
+	Pending                    // invalidations of some keys are
+	Intents                    // some stand
 )
 
 // Config is what a Switch needs of its Guard.
@@ -47,6 +42,8 @@ type Config struct {
 	Life             *lifecycle.Life
 	Pending          interface{ IsPending(key string) bool } // an invalidation
 
+	Gate func(ctx context.Context, key string) error // nil: of a call that may use the cache; nil itself: all may
+
 	// Changed says whether the cache is bypassed, and until when; zero: until it is turned on again. It is called under the Switch's mutex.
 	Changed func(on bool, until time.Time)
 }
@@ -56,7 +53,6 @@ type Switch struct {
 	Config
 
 	reasons atomic.Uint32 // in one word, so that a hit checks only one
-	serve   atomic.Pointer[func(key string) bool]
 
 	mu     sync.Mutex
 	closed bool
@@ -67,10 +63,10 @@ type Switch struct {
 }
 
 // Open opens the zero Switch, which is on, as far as is known.
-func (s *Switch) Open(cfg Config, disabled bool) {
+func (s *Switch) Open(cfg Config) {
 	s.Config = cfg
-	s.Put(Disabled, disabled)
-	s.Put(LookDue, !disabled)
+	s.Put(LookDue, true)
+	s.Put(gate, cfg.Gate != nil)
 }
 
 // None reports whether nothing speaks against any call.
@@ -88,21 +84,20 @@ func (s *Switch) Put(r Reason, is bool) {
 	}
 }
 
-// Why is why the key must not be read for the call; nil if it may be. It asks about the process, the fleet, the key, the call, and what is pending.
+// Why is why the key must not be read for the call; nil if it may be. It asks about the process, the fleet, the gate, and what is pending.
 func (s *Switch) Why(ctx context.Context, key string) error {
 	if s.Has(LookDue) {
 		s.lookLater()
 	}
 	switch {
-	case s.Has(Disabled):
-		return inprocess.ErrDisabled
 	case s.Bypassed():
 		return ErrBypassed
-	case s.Unserved(key):
-		return errUnserved
-	case s.Has(calls) && ctx.Value(excuse{s}) != nil:
-		return errExcused
-	case s.Config.Pending.IsPending(key):
+	case s.Has(gate):
+		if err := s.Gate(ctx, key); err != nil {
+			return fmt.Errorf("%w: %w", ErrBypassed, err)
+		}
+	}
+	if s.Config.Pending.IsPending(key) {
 		return errPending
 	}
 	return nil
@@ -110,22 +105,3 @@ func (s *Switch) Why(ctx context.Context, key string) error {
 
 // Bypassed reports whether the cache is off for all keys.
 func (s *Switch) Bypassed() bool { return s.Has(here | fleet) }
-
-// Unserved reports whether it is off for the key.
-func (s *Switch) Unserved(key string) bool { return s.Has(keys) && !(*s.serve.Load())(key) }
-
-// Serve says for which keys the cache is on; nil: all.
-func (s *Switch) Serve(serve func(key string) bool) {
-	if serve != nil {
-		s.serve.Store(&serve)
-	}
-	s.Put(keys, serve != nil)
-}
-
-type excuse struct{ from *Switch }
-
-// Excuse returns a context for calls for which the cache is off.
-func (s *Switch) Excuse(ctx context.Context) context.Context {
-	s.Put(calls, true)
-	return context.WithValue(ctx, excuse{s}, true)
-}

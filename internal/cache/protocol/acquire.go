@@ -18,6 +18,7 @@ const (
 	Held     Status = "held"    // another load has the lease
 	Writing  Status = "writing" // somebody updates the key
 	Failed   Status = "failed"  // a load failed a moment ago
+	Left     Status = "left"    // the load that the caller waited for is over, and stored nothing
 )
 
 // Acquired is the reply of Acquire.
@@ -33,7 +34,7 @@ type Acquired struct {
 	Writes     time.Duration // Writing: since when a writer does, by the server's clock
 	Writer     string        // Writing: its instance; empty: not known
 	Failed     string        // Failed: the token of the load that failed
-	Message    string        // Failed: the text of its error
+	Message    string        // Failed: the text of its error; Left: the body of the message about its end
 }
 
 // Request is what Acquire asks for.
@@ -41,9 +42,9 @@ type Request struct {
 	Token string
 	Take  bool   // the lease, if it is free
 	Inbox string // to register; empty for none
+	After string // the generation of the lease whose end the caller waited for; empty: none
 	Unfit []byte // the entry that the caller has and cannot use; nil if none
 	Aged  bool   // because it seems to be too old
-	Anew  bool   // whatever there is, the caller replaces it
 }
 
 // Acquire asks for the value, or for the lease to load it. ParseAcquired reads the reply.
@@ -52,11 +53,8 @@ func (k *Keyspace) Acquire(valueKey string, r Request) *script.Call {
 	if r.Take {
 		lease = k.leaseMillis()
 	}
-	args := []any{r.Token, lease, k.keepMillis(), r.Inbox, k.Instance}
-	switch {
-	case r.Anew:
-		args = append(args, "", 0, 0) // which every entry begins with
-	case r.Unfit != nil:
+	args := []any{r.Token, lease, k.keepMillis(), r.Inbox, k.Instance, r.After}
+	if r.Unfit != nil {
 		aged := 0
 		if r.Aged {
 			aged = writtenAt + 1 // Lua counts from 1
@@ -92,6 +90,8 @@ func ParseAcquired(cmd *script.Reply) (a Acquired, err error) {
 	case Granted:
 		a.Generation, a.TakenOver, a.Unfit = field(1), number(2) == 1, number(3) == 1
 	case Free:
+	case Left:
+		a.Message = field(1)
 	case Held, Writing:
 		a.Generation, a.Left = field(1), script.Duration(number(2))
 		a.Registered = number(3) == 1

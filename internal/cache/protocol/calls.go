@@ -10,8 +10,9 @@ import (
 const (
 	firstFailureMemory = 50 * time.Millisecond
 	polledMemory       = time.Second // at least, when somebody polls: longer than they pause
-	maxErrorText       = 1 << 10
-	maxPushedEntry     = 4<<10 + HeaderLen
+
+	// MaxPushed is how many bytes the entry in a message has at most.
+	MaxPushed = 4<<10 + HeaderLen
 
 	// LongestFailureMemory is how long Redis remembers a failure at most.
 	LongestFailureMemory = 5 * time.Second
@@ -37,7 +38,7 @@ func (k *Keyspace) Fill(valueKey string, f Filling) *script.Call {
 	return &script.Call{
 		Script: fillScript,
 		Keys:   []string{valueKey, LeaseKey(valueKey), untilKey(valueKey)},
-		Args:   []any{f.Generation, script.Millis(f.TTL), f.Head, f.Tail, idOf(f.Token), idAt, maxPushedEntry, f.Token},
+		Args:   []any{f.Generation, script.Millis(f.TTL), f.Head, f.Tail, idOf(f.Token), idAt, MaxPushed, f.Token, script.Millis(LongestFailureMemory)},
 	}
 }
 
@@ -47,7 +48,7 @@ func (k *Keyspace) Fail(valueKey, token, message string) *script.Call {
 		Script: failScript,
 		Keys:   []string{LeaseKey(valueKey), errorKey(valueKey)},
 		Args: []any{
-			token, message[:min(len(message), maxErrorText)],
+			token, message,
 			script.Millis(firstFailureMemory), script.Millis(LongestFailureMemory), 1 - rand.Float64()/2,
 			script.Millis(polledMemory),
 		},

@@ -5,11 +5,11 @@ type Push byte
 
 // The words of messages.
 const (
-	PushedValue    Push = 'v' // a value was loaded; it follows
+	PushedValue    Push = 'v' // a value was loaded and stored; it follows
+	PushedKept     Push = 'k' // it is not stored
 	PushedFailure  Push = 'f' // the load failed; the error's text follows
 	PushedUnstored Push = 'p' // a value was loaded that cannot be stored: everyone has to load it
 	PushedAskAgain Push = 'g' // it left nothing to hand over: ask Redis again
-	PushedStored   Push = 's' // a value was stored that is too large for a message: read it
 )
 
 // ParsePush splits the body of a message. Not ok: it does not speak of this generation.

@@ -34,7 +34,6 @@ var (
 	intendScript      = compile("prelude", "until", "intend")
 	renewIntendScript = compile("prelude", "until", "renew_intend")
 	doneScript        = compile("prelude", "done")
-	replaceScript     = compile("written", "prelude", "until", "replace")
 
 	sayScript = compile("say")
 
@@ -47,7 +46,6 @@ var (
 	existsCommand  = script.Command("exists")
 	delCommand     = script.Command("del")
 	publishCommand = script.Command("publish")
-	zremCommand    = script.Command("zrem")
 )
 
 // Source is the text of the script as Redis gets it, for tests that pick it out of the traffic. The name is the name
@@ -57,7 +55,7 @@ func Source(name string) string {
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
 		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript, "put": putScript,
 		"lock_update": lockUpdateScript, "unlock_update": unlockUpdateScript, "unlock_put": unlockPutScript,
-		"intend": intendScript, "renew_intend": renewIntendScript, "done": doneScript, "replace": replaceScript,
+		"intend": intendScript, "renew_intend": renewIntendScript, "done": doneScript,
 		"renew_update": renewUpdateScript, "time": timeScript, "inspect": inspectScript, "say": sayScript, "drop_large": dropLargeScript,
 	}[name].Source()
 }

@@ -30,7 +30,11 @@ func (ShapeOf[V]) Encode(c Codec, value any) (k Kind, payload []byte, err error)
 	case *string:
 		return Raw, []byte(*v), nil
 	case *V:
-		payload, err = c.Marshal(*v)
+		if asks, is := c.(interface{ MarshalPointer(v any) ([]byte, error) }); is { // as codec.Checked: an interface hides V
+			payload, err = asks.MarshalPointer(v)
+		} else {
+			payload, err = c.Marshal(*v)
+		}
 	}
 	return Coded, payload, err
 }

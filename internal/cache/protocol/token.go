@@ -3,7 +3,6 @@ package protocol
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"strings"
 )
 
 // A token is text of 128 random bits. One with an origin has the random bits in a shorter form, then a dot, then the origin: a
@@ -23,17 +22,6 @@ func NewToken(origin string) string {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(random[:]) + "." + origin
-}
-
-// replaces stands behind the token of a load that is to replace what is cached.
-const replaces = "~"
-
-// NewReplacing makes the token of such a load. It has no origin.
-func NewReplacing() string { return rand.Text() + replaces }
-
-// Replaces reports whether such a load has the lease in a reply.
-func (a Acquired) Replaces() bool {
-	return a.Status == Held && strings.HasSuffix(a.Generation[:max(0, len(a.Generation)-clockLen)], replaces)
 }
 
 // Origin returns the origin of the load whose token or generation a reply has; empty if it has none. It may be anything.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/run/clock"
@@ -18,45 +19,22 @@ import (
 
 // Env is the environment of a test. It is the Limiter of the test's client, which asks it before each request.
 type Env struct {
-	Clock *clock.Manual
+	Clock  *clock.Manual
+	Values Values
 
 	mu     sync.Mutex
 	outage error
 	loads  map[string]int
 	guards map[*Guard]struct{}
-	handed []handed
 }
 
-// mostHanded is how many values are kept to be looked at again.
-const mostHanded = 10_000
+// Values are what the kit does with values, which come as *V.
+type Values interface {
+	// Check returns why a value of the key, to be stored, does not come back from its Codec as it was; nil: it does.
+	Check(key string, c protocol.Codec, value any) error
 
-// handed is a value that a caller got.
-type handed struct {
-	key     string
-	changed func() (path, what string) // how it differs from what it was; empty: it does not
-}
-
-// HandedOut notes a value that a caller gets, for Changed.
-func (e *Env) HandedOut(key string, changed func() (path, what string)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.handed) < mostHanded {
-		e.handed = append(e.handed, handed{key, changed})
-	}
-}
-
-// Changed calls tell for the keys, each once, of values that were changed after a caller got them, with the path of what is changed. Nobody may use the
-// values any more.
-func (e *Env) Changed(tell func(key, path string)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	told := make(map[string]bool)
-	for _, h := range e.handed {
-		if path, what := h.changed(); what != "" && !told[h.key] {
-			told[h.key] = true
-			tell(h.key, path)
-		}
-	}
+	// HandOut returns what the caller of a Get gets, a *V, in the place of a value that others may have; shown: a Judge has seen that itself.
+	HandOut(key string, c protocol.Codec, value any, shown bool) any
 }
 
 // Guard is what an environment needs of a Guard.
@@ -69,8 +47,8 @@ type Guard struct {
 }
 
 // New returns an environment whose clock shows the time.
-func New(now time.Time) *Env {
-	return &Env{Clock: clock.NewManual(now), loads: make(map[string]int), guards: make(map[*Guard]struct{})}
+func New(now time.Time, values Values) *Env {
+	return &Env{Clock: clock.NewManual(now), Values: values, loads: make(map[string]int), guards: make(map[*Guard]struct{})}
 }
 
 // Of is the environment of a client; nil if it is not a test's.
@@ -78,10 +56,6 @@ func Of(rdb any) *Env {
 	env, _ := goredis.Limiter(rdb).(*Env)
 	return env
 }
-
-// ClockOf is the clock of a *cacheguard.Guard, for packages that keep what grows old in one. Package cacheguard sets it before anything
-// runs: to the Guard's users, its clock is nothing.
-var ClockOf func(guard any) clock.Clock
 
 // Allow refuses requests while there is an outage.
 func (e *Env) Allow() error {

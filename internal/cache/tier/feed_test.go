@@ -25,16 +25,15 @@ func TestNoticesAreWrittenAndRead(t *testing.T) {
 	t.Parallel()
 	for _, n := range []Notice{
 		{Source: "a/0", Number: 1, Key: "k"}, {Source: "a", Number: maxNumber, Key: "a key with spaces\n"}, {Source: "a", Number: 7},
-		{Source: "a", Number: 8, Key: "t+ ", Many: true}, {Source: "a", Number: 9, Key: "k~ ", Stays: true},
+		{Source: "a", Number: 8, Key: "t+ ", Many: true},
 	} {
 		if got, ok := ParseNotice(n.String()); !ok || got != n {
 			t.Errorf("%+v became %+v, %v", n, got, ok)
 		}
 	}
 	for n, text := range map[Notice]string{ // processes of other versions read and write these
-		{Source: "a/0", Number: 1, Key: "k 1"}:             "a/0 1 k 1",
-		{Source: "a", Number: 8, Key: "t", Many: true}:     "a 8+ t",
-		{Source: "a", Number: 9, Key: "k~ k", Stays: true}: "a 9~ k~ k",
+		{Source: "a/0", Number: 1, Key: "k 1"}:         "a/0 1 k 1",
+		{Source: "a", Number: 8, Key: "t", Many: true}: "a 8+ t",
 	} {
 		if n.String() != text {
 			t.Errorf("%+v is written %q, not %q", n, n, text)

@@ -16,9 +16,9 @@ type Local struct {
 	leave    func()       // gives up the echoes
 }
 
-// Open makes a tier that hears notices through the inbox. Dropped is called when it has to drop everything because of
-// some trouble, with how many entries it has; it must not block.
-func Open(limits Limits, inbox *wake.Inbox, n *Notices, parts Parts, dropped func(entries int)) (*Local, error) {
+// Open makes a tier that hears notices through the inbox. Heard is called for each; dropped is called when it has to drop everything because of
+// some trouble, with how many entries it has. Neither may block.
+func Open(limits Limits, inbox *wake.Inbox, n *Notices, parts Parts, heard func(Notice), dropped func(entries int)) (*Local, error) {
 	l := &Local{inbox: inbox, leave: func() {}}
 	var err error
 	if limits.MaxLag > 0 {
@@ -35,7 +35,11 @@ func Open(limits Limits, inbox *wake.Inbox, n *Notices, parts Parts, dropped fun
 		t.Void()
 	}
 	l.listener = &wake.Listener{
-		Heard: func(payload string) { t.Hear(payload, n.Own) },
+		Heard: func(payload string) {
+			if n, is := t.Hear(payload, n.Own); is {
+				heard(n)
+			}
+		},
 		Missed: func(expected bool) {
 			if !expected {
 				dropped(t.Len())

@@ -8,14 +8,13 @@ import (
 )
 
 // Notice says that a key was invalidated, or every entry with a tag, of a Cache, or of the Prefix (Many). As a message it is "SOURCE NUMBER
-// KEY", with a + behind the number of one about many, and a ~ where Redis has the key all the same. Scripts publish it as it is, but for the ~.
-// Processes of other versions read it, so the form must stay: a tier ignores what it cannot read, such as the messages of SelfCheck.
+// KEY", with a + behind the number of one about many. Scripts publish it as it is, and do not read it. Processes of other versions read
+// it, so the form must stay: a tier ignores what it cannot read, such as the messages of SelfCheck.
 type Notice struct {
 	Source string // the process, or a part of the keys of one; without spaces
 	Number uint64 // of the notice, by its source: 1, 2, 3 …
 	Key    string
 	Many   bool // Key is such a name, see Tier.ForgetMany
-	Stays  bool // Redis has the key all the same: a write was announced, or the value was replaced
 }
 
 // All is the name that everything is made under.
@@ -30,16 +29,10 @@ const maxNumber = 1 << 62
 // many stands behind the number of a notice about many keys.
 const many = "+"
 
-// stays stands behind the number of a notice about a key that stays; replace.lua takes it away.
-const stays = "~"
-
 func (n Notice) String() string {
 	mark := ""
-	switch {
-	case n.Many:
+	if n.Many {
 		mark = many
-	case n.Stays:
-		mark = stays
 	}
 	return write(n.Source, n.Number, mark, n.Key)
 }
@@ -48,15 +41,8 @@ func (n Notice) String() string {
 func ParseNotice(s string) (n Notice, ok bool) {
 	var mark string
 	n.Source, n.Number, mark, n.Key, ok = read(s)
-	n.Many, n.Stays = mark == many, mark == stays
-	return n, ok && (n.Many || n.Stays || mark == "")
-}
-
-// Stays is the notice of a key that stays.
-func Stays(notice string) string {
-	n, _ := ParseNotice(notice)
-	n.Stays = true
-	return n.String()
+	n.Many = mark == many
+	return n, ok && (n.Many || mark == "")
 }
 
 // write makes a message, and read is its inverse. The mark says what the rest is.
@@ -67,7 +53,7 @@ func write(source string, number uint64, mark, rest string) string {
 func read(s string) (source string, number uint64, mark, rest string, ok bool) {
 	source, s, _ = strings.Cut(s, " ")
 	s, rest, ok = strings.Cut(s, " ")
-	digits := strings.TrimRight(s, many+stays+repeated)
+	digits := strings.TrimRight(s, many+repeated)
 	number, err := strconv.ParseUint(digits, 10, 64)
 	ok = ok && err == nil && len(source) <= maxSource && number > 0 && number <= maxNumber
 	return strings.Clone(source), number, s[len(digits):], rest, ok // the source is kept, and the rest of the message is not

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/cache/hottest"
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/clock"
 )
@@ -29,7 +28,7 @@ type Tier struct {
 	Limits
 
 	cache      store
-	hot        *hottest.Ranking // nil: every key is kept
+	hot        *hot // nil: every key is kept
 	feed       feed
 	live       func() bool // whether notices arrive
 	seed       maphash.Seed
@@ -51,8 +50,15 @@ type Item struct {
 	echo       *wake.Echo    // of its part of the keyspace; nil: none is needed
 	gone       atomic.Bool   // it is in the tier no more
 	under      []NameMark
-	Value      any  // nil: remembered absence
-	Named      bool // it is of a named cache; set before Keep
+	Value      any    // nil: remembered absence
+	Named      bool   // it is of a named cache; set before Keep
+	Early      *Early // how its entry is replaced before its end; nil: not at all; set before Keep
+}
+
+// Early is what replaces an entry before its end.
+type Early struct {
+	Took time.Duration // the load
+	Head []byte        // tells the entry from those that take its place
 }
 
 // NameMark is the state of a name before it was looked at.
@@ -76,8 +82,8 @@ func (t *Tier) ForgetMany(name string) {
 	t.names[maphash.String(t.seed, name)%stripes].Add(1)
 }
 
-// Past is for how long the item's TTL has been over.
-func (t *Tier) Past(i *Item) time.Duration { return max(t.Clock.Mono()-i.ends, 0) }
+// Left is for how long the item's TTL is not over; negative: since when it is.
+func (t *Tier) Left(i *Item) time.Duration { return i.ends - t.Clock.Mono() }
 
 // New returns an empty tier. Live says whether notices arrive; it is called for every Get.
 func New(l Limits, live func() bool) (*Tier, error) {
@@ -90,7 +96,7 @@ func New(l Limits, live func() bool) (*Tier, error) {
 	t.feed.lost = t.Void
 	t.feed.restart()
 	if l.HotKeys > 0 {
-		t.hot = hottest.NewRanking(l.HotKeys, l.Clock)
+		t.hot = newHot(l.HotKeys, l.Clock)
 	}
 	return t, nil
 }
@@ -98,7 +104,7 @@ func New(l Limits, live func() bool) (*Tier, error) {
 // Get returns what is kept for the key, and may be served as fresh; nil if there is nothing.
 func (t *Tier) Get(key string) *Item {
 	if t.hot != nil {
-		t.hot.Note(key)
+		t.hot.note(key)
 	}
 	i, found := t.cache.GetIfPresent(key)
 	if !found || !t.serves(i) {
@@ -176,7 +182,7 @@ func (t *Tier) Mark(key string) Mark {
 // anything else for usable, and for the TTL at most, from the mark on. It is dropped with any of the names it was made under. The item, which is
 // new, is what Get will return.
 func (t *Tier) Keep(key string, m Mark, i *Item, value any, size int, fresh, usable time.Duration, under ...NameMark) {
-	if !m.live || t.hot != nil && !t.hot.Has(key) {
+	if !m.live || t.hot != nil && !t.hot.has(key) {
 		return
 	}
 	i.Value, i.bytes, i.generation, i.under, i.echo = value, size, m.generation, under, t.echoOf(key)
@@ -201,14 +207,14 @@ func (t *Tier) Missed() {
 	t.feed.restart()
 }
 
-// Hear takes in a message. Own says that the source is this process, which has seen to it that the key is forgotten.
-func (t *Tier) Hear(payload string, own func(source string) bool) {
-	n, ok := ParseNotice(payload)
+// Hear takes in a message, and returns it if it is a notice. Own says that the source is this process, which has seen to it that the key is forgotten.
+func (t *Tier) Hear(payload string, own func(source string) bool) (n Notice, ok bool) {
+	n, ok = ParseNotice(payload)
 	if !ok {
 		if r, is := parseRepetition(payload); is && !own(r.source) {
 			t.feed.remind(r)
 		}
-		return
+		return n, false
 	}
 	switch {
 	case own(n.Source):
@@ -218,6 +224,7 @@ func (t *Tier) Hear(payload string, own func(source string) bool) {
 		t.Forget(n.Key)
 	}
 	t.feed.hear(n)
+	return n, true
 }
 
 // Evictions is how many keys had to give way to others, ever.

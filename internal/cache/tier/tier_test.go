@@ -174,7 +174,7 @@ func TestOnlyHotKeysAreKeptIfSoWanted(t *testing.T) {
 				tier.Get("new")
 			}
 		}
-		if tier.hot.Has("hot0") || !tier.hot.Has("new") {
+		if tier.hot.has("hot0") || !tier.hot.has("new") {
 			t.Error("the past is not forgotten")
 		}
 	})

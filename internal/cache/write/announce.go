@@ -12,13 +12,13 @@ import (
 
 // stand is a change on one target, as its keeper sees it.
 type stand struct {
-	target
+	request
 	change  *Change
 	placed  bool           // Redis has said that it stands; guarded by the change's mutex, as what follows
 	renewal *lease.Renewal // nil: it is not renewed
 }
 
-func (s *stand) Due() script.Call    { return s.renew(s.target, s.change.text) }
+func (s *stand) Due() script.Call    { return s.renew(&s.request) }
 func (s *stand) Kept(time.Time, int) {}
 
 // Lost lets a shared one stand again: it was evicted, or this process has been paused.
@@ -32,26 +32,28 @@ func (s *stand) Lost(int) {
 		s.placed, s.renewal = false, nil
 		c.mu.Unlock()
 		if c.ended() == nil {
-			_ = c.place(context.Background(), []target{s.target}, true) // if it fails, the next renewal tries again
+			_ = c.stand(context.Background(), []request{s.request}, true) // if it fails, the next renewal tries again
 		}
 	})
 }
 
-// Announce lets a shared change stand on what is named.
-func (c *Change) Announce(ctx context.Context, keys, tags []string) error {
+// Announce lets a shared change stand on what is named, in the place of each.
+func (c *Change) Announce(ctx context.Context, places ...Names) error {
 	w := c.of
 	if !w.Life.Begin() {
 		return w.Closed
 	}
 	defer w.Life.Done()
-	w.Owner.Named(ctx, keys, tags)
-	added, err := c.add(keys, tags)
-	if err != nil || len(added) == 0 || w.InProcess != nil {
+	for _, names := range places {
+		w.Owner.Named(ctx, names.Keys, names.Tags)
+	}
+	added, err := c.add(places)
+	if err != nil || len(added) == 0 {
 		return err
 	}
 	placed := make(chan error, 1)
 	w.Life.Go(func() { // owner: the Guard; stop: RedisTimeout for each batch; joined by Close
-		err := c.place(ctx, added, w.Anyway)
+		err := c.stand(ctx, added, w.Anyway)
 		if w.Anyway {
 			err = nil // it was reported, and is tried again until Done
 		}
@@ -65,9 +67,8 @@ func (c *Change) Announce(ctx context.Context, keys, tags []string) error {
 	}
 }
 
-// place lets the change stand, and has it renewed where it does, or in any case.
-func (c *Change) place(ctx context.Context, on []target, anyway bool) error {
-	all := requests(on, c.text)
+// stand lets the change stand, and has it renewed where it does, or in any case.
+func (c *Change) stand(ctx context.Context, all []request, anyway bool) error {
 	c.of.ask(ctx, "intend", all, sort.announce)
 	c.keep(all, anyway)
 	return failed(all)
@@ -81,12 +82,12 @@ func (c *Change) keep(all []request, anyway bool) {
 		return
 	}
 	for i := range all {
-		s := c.standLocked(all[i].target)
+		s := c.standLocked(all[i].place, all[i].target)
 		s.placed = s.placed || all[i].err == nil
 		if s.renewal != nil || !s.placed && !anyway {
 			continue
 		}
-		s.renewal = &lease.Renewal{Lease: s, TTL: c.of.Keys.IntentTTL()}
+		s.renewal = &lease.Renewal{Lease: s, TTL: c.of.Keys.IntentTTL()} // as often in each place
 		c.of.Keeper.Keep(s.renewal)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -24,26 +25,23 @@ type Change struct {
 	since  time.Time
 
 	mu     sync.Mutex
-	stands map[target]*stand
-	tagged bool        // tags are named
-	timer  *time.Timer // fires when Timeout is over
-	over   bool        // nothing is renewed any more
-	called bool        // Done was
+	places []map[target]*stand // in the order in which they end
+	tagged bool                // tags are named
+	timer  *time.Timer         // fires when Timeout is over
+	over   bool                // nothing is renewed any more
+	called bool                // Done was
 	done   sync.Once
 	err    error // what Done returned
 }
 
 func (w *Writes) change(shared bool) *Change {
-	c := &Change{of: w, text: rand.Text(), shared: shared, since: time.Now(), stands: make(map[target]*stand)}
-	if shared {
-		c.text += " " + strconv.FormatInt(c.since.UnixMilli(), 10) + " " + w.Keys.Instance
-	}
-	return c
+	return &Change{of: w, text: rand.Text(), shared: shared, since: time.Now()}
 }
 
 // Begin begins a shared change that names nothing yet, and that Timeout bounds. It is followed by Done or Stop.
 func (w *Writes) Begin() *Change {
 	c := w.change(true)
+	c.text += " " + strconv.FormatInt(c.since.UnixMilli(), 10) + " " + w.Keys.Instance
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stand[c] = struct{}{}
@@ -54,30 +52,40 @@ func (w *Writes) Begin() *Change {
 
 // add notes what is named, so that Done invalidates it, and returns what Redis is not known to have: what is new, and
 // what was named by a call that failed, or has no answer yet.
-func (c *Change) add(named, tags []string) (added []target, err error) {
+func (c *Change) add(places []Names) (added []request, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.endedLocked(); err != nil {
 		return nil, err
 	}
-	c.tagged = c.tagged || len(tags) > 0
-	missing := make(map[target]bool) // what is named twice is asked for once
-	for _, t := range c.of.targets(named, epoch.OfTags(tags)) {
-		if !c.standLocked(t).placed && !missing[t] {
-			added, missing[t] = append(added, t), true
+	asked := make(map[*stand]bool) // what is named twice is asked for once
+	for place, names := range places {
+		c.tagged = c.tagged || len(names.Tags) > 0
+		for _, t := range c.of.targets(names.Keys, epoch.OfTags(names.Tags)) {
+			if s := c.standLocked(place, t); !s.placed && !asked[s] {
+				added, asked[s] = append(added, s.request), true
+			}
 		}
 	}
 	return added, nil
 }
 
-// standLocked is how the change stands on the target.
-func (c *Change) standLocked(t target) *stand {
-	s := c.stands[t]
+// standLocked is how the change stands on the target, in a place.
+func (c *Change) standLocked(place int, t target) *stand {
+	for len(c.places) <= place {
+		c.places = append(c.places, make(map[target]*stand))
+	}
+	s := c.places[place][t]
 	if s == nil {
-		s = &stand{target: t, change: c}
-		c.stands[t] = s
+		s = &stand{request: c.requests(place, []target{t})[0], change: c}
+		c.places[place][t] = s
 	}
 	return s
+}
+
+// hasLocked reports whether the target is named.
+func (c *Change) hasLocked(t target) bool {
+	return slices.ContainsFunc(c.places, func(stands map[target]*stand) bool { return stands[t] != nil })
 }
 
 // ended is why the change can take nothing more; nil: it can.
@@ -111,8 +119,7 @@ func (c *Change) names(key string) (named, tags bool) {
 	if c.called {
 		return false, false
 	}
-	_, named = c.stands[c.of.key(keys{c.of}, key)]
-	return named, c.tagged
+	return c.hasLocked(c.of.key(keys{c.of}, key)), c.tagged
 }
 
 // namesTag reports whether one of the tags is named.
@@ -120,7 +127,7 @@ func (c *Change) namesTag(tags protocol.Tags) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for tag := range tags.All() {
-		if _, named := c.stands[target{sort: epochs{c.of}, name: epoch.OfTag(string(tag))}]; named { // in the first part as in all
+		if c.hasLocked(target{sort: epochs{c.of}, name: epoch.OfTag(string(tag))}) { // in the first part as in all
 			return true
 		}
 	}

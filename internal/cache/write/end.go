@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
-// Done invalidates what a shared change has named, and ends it, even if ctx has ended. Keys that can be replaced are. A
-// second one returns what the first did.
+// Done invalidates what a shared change has named, and ends it, even if ctx has ended. A second one returns what the
+// first did.
 func (c *Change) Done(ctx context.Context) error {
 	c.done.Do(func() { // RedisTimeout bounds it
 		c.mu.Lock()
@@ -25,22 +24,16 @@ func (c *Change) Done(ctx context.Context) error {
 			return
 		}
 		defer c.of.Life.Done()
-		if c.err = c.end(ctx, late); late {
+		if c.err = c.end(ctx); late {
 			c.err = errs.Join(c.err, c.overdue())
 		}
 	})
 	return c.err
 }
 
-// end ends the change on what it has named. A late one replaces nothing.
-func (c *Change) end(ctx context.Context, late bool) error {
-	if late {
-		ended, end := context.WithCancelCause(ctx)
-		end(c.overdue())
-		ctx = ended
-	}
-	on := c.named()
-	return c.finish(ctx, on, c.of.Owner.Replacing(ctx, keysOf(on)), nil)
+// end ends the change on what it has named.
+func (c *Change) end(ctx context.Context) error {
+	return c.of.tell(ctx, c, sort.end, c.steps()...)
 }
 
 // expire ends a shared change that nobody has ended in time.
@@ -50,7 +43,7 @@ func (c *Change) expire() {
 	}
 	c.of.Life.Try(func() { // stop: RedisTimeout for each batch
 		c.warn("intent stood for longer than UpdateTimeout, its changes are invalidated now")
-		_ = c.end(context.Background(), true) // what fails is pending, and Done invalidates once more
+		_ = c.end(context.Background()) // what fails is pending, and Done invalidates once more
 	})
 }
 
@@ -70,30 +63,7 @@ func shown(on []target) (names []string) {
 }
 
 // named are the targets that the change has named.
-func (c *Change) named() []target {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.stands))
-}
-
-func keysOf(on []target) (keys []string) {
-	for _, t := range on {
-		if !t.isEpoch() {
-			keys = append(keys, t.name)
-		}
-	}
-	return keys
-}
-
-// namesOf are the names of epochs, each once.
-func namesOf(on []target) (names []string) {
-	for _, t := range on {
-		if t.isEpoch() && !slices.Contains(names, t.name) {
-			names = append(names, t.name)
-		}
-	}
-	return names
-}
+func (c *Change) named() []target { return slices.Concat(c.steps()...) }
 
 // Stop ends the renewals.
 func (c *Change) Stop() { c.stop(false) }
@@ -106,9 +76,11 @@ func (c *Change) stop(late bool) (first bool) {
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	for _, s := range c.stands {
-		if s.renewal != nil {
-			c.of.Keeper.Drop(s.renewal)
+	for _, stands := range c.places {
+		for _, s := range stands {
+			if s.renewal != nil {
+				c.of.Keeper.Drop(s.renewal)
+			}
 		}
 	}
 	c.mu.Unlock()

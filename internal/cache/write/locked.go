@@ -3,7 +3,6 @@ package write
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -145,30 +144,4 @@ func (u *Update) fenced(ctx context.Context, key string, f func(context.Context)
 	return u.of.WriteLock.DoFenced(ctx, u.of.Keys.Prefix+":"+key, func(ctx context.Context, number int64) error {
 		return f(locker.WithFence(ctx, fence(number)))
 	})
-}
-
-// runInProcess is Update without Redis, under locks of this Guard.
-func (u *Update) runInProcess(ctx context.Context) (err error) {
-	release, ok := u.of.InProcess.Lock(ctx, u.of.Life.Ending, u.keys)
-	switch {
-	case ok:
-	case u.of.Life.Ending.Err() != nil:
-		return u.of.Closed
-	default:
-		return fmt.Errorf("cacheguard: update %v: %w", errs.Names(u.keys), NotWritten(ctx))
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	u.limit(func() {
-		cancel(lifecycle.ErrLeaseLost)
-		release()
-	})
-	defer context.AfterFunc(u.of.Life.Ending, func() { cancel(lifecycle.ErrLockClosed) })()
-	u.of.InProcess.Overtake()
-	defer func() { // also when write panics
-		u.of.InProcess.Overtake()
-		err = errors.Join(err, u.stopped())
-		release()
-	}()
-	return u.callWrite(ctx)
 }

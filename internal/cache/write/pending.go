@@ -1,6 +1,7 @@
 package write
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -24,6 +25,7 @@ const (
 // keyspace for itself, and their targets are not read from Redis until then.
 type pending struct {
 	keys, epochs atomic.Int64  // how many there are, to check quickly whether there are any
+	waiting      atomic.Int64  // how many come after them
 	moment       atomic.Uint64 // grows with each epoch that is resolved
 
 	mu       sync.Mutex
@@ -32,7 +34,7 @@ type pending struct {
 	resolved map[target]uint64 // the moments when epochs were resolved, after lost
 	lost     uint64            // up to this moment, any may have been
 
-	after map[target]struct{} // ends again whenever some of it has reached Redis: others may have made that of old values
+	again []again
 }
 
 type replay struct {
@@ -40,8 +42,8 @@ type replay struct {
 	told  string // the same for all its replays: local tiers would miss a number that they never get
 }
 
-// Pending is how many invalidations of keys and names are pending.
-func (p *pending) Pending() int { return int(p.keys.Load() + p.epochs.Load()) }
+// Pending is how many invalidations of keys and names are pending, and come after those.
+func (p *pending) Pending() int { return int(p.keys.Load() + p.epochs.Load() + p.waiting.Load()) }
 
 // IsPending reports whether an invalidation of the key is.
 func (w *Writes) IsPending(key string) bool {
@@ -81,12 +83,16 @@ func (w *Writes) Had(name string, part int, since uint64) bool {
 func (p *pending) hadSince(t target, since uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, pending := p.parts[t.part][t]
-	return pending || since < p.lost || p.resolved[t] > since
+	return p.isPendingLocked(t) || since < p.lost || p.resolved[t] > since
 }
 
-// enqueue has what failed sent again, and then what is to end after it, as long as there is room. Only tasks may call it.
-func (w *Writes) enqueue(all []request, after []target) {
+func (p *pending) isPendingLocked(t target) bool {
+	_, is := p.parts[t.part][t]
+	return is
+}
+
+// enqueue has what failed sent again, and the steps after it then, as long as there is room. Only tasks may call it.
+func (w *Writes) enqueue(all []request, after [][]target) {
 	for _, part := range w.addPending(all, after) {
 		w.Life.Go(func() { // owner: the Guard; stop: the end of the Guard, when it tries once more; joined by Close
 			w.Life.Until(firstReplayPause, maxReplayPause, func() bool { return w.replayed(part) })
@@ -95,8 +101,8 @@ func (w *Writes) enqueue(all []request, after []target) {
 }
 
 // addPending returns the parts whose replays are to be started.
-func (w *Writes) addPending(all []request, after []target) (start []int) {
-	p, first := &w.pending, ""
+func (w *Writes) addPending(all []request, after [][]target) (start []int) {
+	p, failed := &w.pending, []target(nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last++
@@ -105,10 +111,8 @@ func (w *Writes) addPending(all []request, after []target) (start []int) {
 		if r.err == nil {
 			continue
 		}
-		if first == "" {
-			first = shown([]target{r.target})[0]
-		}
 		t := w.plain(r.target)
+		failed = append(failed, t)
 		k, again := p.parts[t.part][t]
 		if !again && p.count(t).Load() >= mostPending {
 			continue
@@ -124,11 +128,9 @@ func (w *Writes) addPending(all []request, after []target) (start []int) {
 		}
 		p.parts[t.part][t] = k
 	}
-	if first != "" {
-		for _, t := range after[:min(len(after), mostPending-len(p.after))] {
-			p.after[w.plain(t)] = struct{}{}
-		}
-		w.pendingChangedLocked(first)
+	if len(failed) > 0 {
+		p.againLocked(failed, after)
+		w.pendingChangedLocked(shown(failed[:1])[0])
 	}
 	return start
 }
@@ -147,6 +149,9 @@ func (w *Writes) Forget() {
 	var left []target
 	for _, part := range w.parts {
 		left = slices.AppendSeq(left, maps.Keys(part))
+	}
+	for _, a := range w.again {
+		left = append(left, slices.Concat(a.steps...)...)
 	}
 	w.pending.mu.Unlock()
 	if names := shown(left); len(names) > 0 {
@@ -171,44 +176,34 @@ func (w *Writes) pendingChangedLocked(key string) {
 // replayed sends what is pending of a part, and reports whether nothing is left.
 func (w *Writes) replayed(part int) bool {
 	for {
-		batch, upTo := w.pendingBatch(part)
-		if len(batch) == 0 {
+		all, upTo := w.pendingOf(part)
+		if len(all) == 0 {
 			return true
 		}
-		_ = w.askPart(context.Background(), "invalidate", batch, sort.invalidate) // each has its error
-		w.tellAfter(batch)
-		w.resolve(batch, upTo)
-		if failed(batch) != nil {
-			return false
+		for batch := range slices.Chunk(all, most) {
+			_ = w.askPart(context.Background(), "invalidate", batch, sort.invalidate) // each has its error
+			w.resolve(batch, upTo)
+			w.tellAgain()
+			if failed(batch) != nil {
+				return false
+			}
 		}
 	}
 }
 
-// pendingBatch returns some of what is pending of a part, and the largest of the numbers. If nothing is, the replay is
-// over.
-func (w *Writes) pendingBatch(part int) (batch []request, upTo uint64) {
+// pendingOf returns what is pending of a part, in the order of the calls, and the largest of the numbers. If nothing is, the replay is over.
+func (w *Writes) pendingOf(part int) (all []request, upTo uint64) {
 	p := &w.pending
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for t, k := range p.parts[part] {
-		if batch = append(batch, request{target: t, told: k.told}); len(batch) == most {
-			break
-		}
+		all = append(all, request{target: t, told: k.told, since: k.since})
 	}
-	if len(batch) == 0 {
+	slices.SortFunc(all, func(a, b request) int { return cmp.Compare(a.since, b.since) })
+	if len(all) == 0 {
 		delete(p.parts, part)
 	}
-	return batch, p.last
-}
-
-// tellAfter ends what may be made of what was invalidated.
-func (w *Writes) tellAfter(batch []request) {
-	w.pending.mu.Lock()
-	after := slices.Collect(maps.Keys(w.after))
-	w.pending.mu.Unlock()
-	if len(after) > 0 && slices.ContainsFunc(batch, func(r request) bool { return r.err == nil }) {
-		_ = w.tell(context.Background(), requests(after, ""), sort.invalidate) // what fails is pending
-	}
+	return all, p.last
 }
 
 // resolve removes what was invalidated, unless it has failed again since.
@@ -225,9 +220,6 @@ func (w *Writes) resolve(batch []request, upTo uint64) {
 			p.noteResolvedLocked(r.target)
 		}
 		p.count(r.target).Add(-1)
-	}
-	if p.Pending() == 0 {
-		clear(p.after)
 	}
 	w.pendingChangedLocked("")
 }

@@ -36,8 +36,9 @@ func TestPendingKeysAreBounded(t *testing.T) {
 		expect.Equal(t, "parts that start", len(w.addPending(failed, nil)), map[int]int{0: 1}[i])
 	}
 	expect.Equal(t, "pending", w.Pending(), mostPending)
-	batch, upTo := w.pendingBatch(0)
-	expect.Equal(t, "a batch", len(batch), most)
+	batch, upTo := w.pendingOf(0)
+	expect.Equal(t, "in the order of the calls", batch[0].since < batch[mostPending-1].since, true)
+	batch = batch[:most]
 	again := w.failedKey(0, batch[0].name)
 	w.addPending([]request{again}, nil) // pending again while it is being sent
 	w.resolve(batch, upTo)
@@ -54,9 +55,9 @@ func TestAReplayBeginsAgainForWhatFailsAfterItsEnd(t *testing.T) {
 		expect.Equal(t, "starts", fmt.Sprint(w.addPending(failed, nil)), "[3]")
 		for range 2 {
 			expect.Equal(t, "begins while it runs", len(w.addPending(failed, nil)), 0)
-			w.resolve(w.pendingBatch(3))
+			w.resolve(w.pendingOf(3))
 		}
-		batch, _ := w.pendingBatch(3)
+		batch, _ := w.pendingOf(3)
 		expect.Equal(t, "left", len(batch), 0)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/errs"
@@ -22,10 +21,8 @@ type request struct {
 	text string // of the change; empty: it is not announced
 	told string // the notice; empty: the next one
 
-	again bool // it ends once more in a later stage, and for good only then
-
-	filling  protocol.Filling // that the end stores; without a TTL, there is none
-	valueKey string           // of that
+	place int    // of the change
+	since uint64 // when it failed last, if it is pending
 
 	reply *script.Reply
 	err   error // as callers get it
@@ -55,34 +52,6 @@ func failed(requests []request) error {
 // requests end in the order of their parts.
 func (w *Writes) ask(ctx context.Context, op string, all []request, call func(sort, *request) *script.Call) {
 	inParts(all, func(part []request) { _ = w.askPart(ctx, op, part, call) }) // each has its error
-}
-
-// tell is ask for what removes the targets, in stages: what fails is pending from then on, and what comes after it ends once
-// more then, in this call or (later) in another.
-func (w *Writes) tell(ctx context.Context, all []request, call func(sort, *request) *script.Call, later ...target) error {
-	if w.InProcess != nil {
-		w.InProcess.Overtake()
-		return nil
-	}
-	stages := []stage{{ends: all}}
-	if levels := w.Owner.Levels(); levels != nil && len(all) > 1 {
-		stages = levels.stages(all)
-	}
-	var told error
-	away := make([]error, w.Breakers.Len()) // parts that were in an earlier stage are not waited for again
-	for _, s := range stages {
-		after := append(s.after, later...)
-		inParts(s.ends, func(part []request) {
-			if of := part[0].part; away[of] == nil {
-				away[of] = w.askPart(ctx, "invalidate", part, call)
-			} else {
-				w.untold("invalidate", part, away[of])
-			}
-			w.enqueue(part, after)
-		})
-		told = errs.Join(told, failed(s.ends))
-	}
-	return told
 }
 
 // inParts calls f for the requests of each part of the keyspace at once, as parts fail separately, and waits for all.
@@ -131,9 +100,7 @@ func (w *Writes) askBatch(ctx context.Context, op string, batch []request, call 
 		if r.told == "" {
 			r.told = r.notice(r.target)
 		}
-		if calls[i] = call(r.sort, r); r.again {
-			calls[i] = r.invalidate(r) // without the end of a change
-		}
+		calls[i] = call(r.sort, r)
 	}
 	replies, err := w.write(ctx, batch[0].part, calls)
 	for i := range batch {

@@ -2,7 +2,6 @@ package write
 
 import (
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -17,7 +16,7 @@ type target struct {
 // sort is what the targets of a sort have of their own: the calls, and who forgets. Its implementations follow.
 type sort interface {
 	announce(r *request) *script.Call // lets the change with the request's text stand
-	renew(t target, text string) script.Call
+	renew(r *request) script.Call
 	end(r *request) *script.Call // removes the target, and ends the change
 	invalidate(r *request) *script.Call
 	steps(r *request) [][]*script.Call // do what invalidate does, one key each
@@ -32,17 +31,15 @@ type keys struct{ *Writes }
 func (k keys) at(t target) string { return k.Keys.ValueKey(t.name) }
 
 func (k keys) announce(r *request) *script.Call {
-	return k.Keys.Intend(k.at(r.target), r.text, tier.Stays(r.told))
-}
-func (k keys) renew(t target, text string) script.Call { return k.Keys.RenewIntend(k.at(t), text) }
-func (k keys) invalidate(r *request) *script.Call      { return k.Keys.Invalidate(k.at(r.target), r.told) }
-func (k keys) end(r *request) *script.Call {
-	if r.filling.Generation != "" {
-		return k.Keys.Replace(r.valueKey, r.text, tier.Stays(r.told), r.filling)
-	}
-	return k.Keys.Done(k.at(r.target), r.text, r.told)
+	return k.Keys.Intend(k.at(r.target), r.text, k.lasting(r.place), r.told)
 }
 
+func (k keys) renew(r *request) script.Call {
+	return k.Keys.RenewIntend(k.at(r.target), r.text, k.lasting(r.place))
+}
+
+func (k keys) invalidate(r *request) *script.Call { return k.Keys.Invalidate(k.at(r.target), r.told) }
+func (k keys) end(r *request) *script.Call        { return k.Keys.Done(k.at(r.target), r.text, r.told) }
 func (k keys) steps(r *request) [][]*script.Call {
 	return k.Keys.InvalidateInSteps(k.at(r.target), r.told)
 }
@@ -56,7 +53,7 @@ type exclusive struct {
 	by *Update
 }
 
-func (e exclusive) renew(t target, text string) script.Call { return e.Keys.RenewUpdate(e.at(t), text) }
+func (e exclusive) renew(r *request) script.Call { return e.Keys.RenewUpdate(e.at(r.target), r.text) }
 
 func (e exclusive) announce(r *request) *script.Call {
 	return e.Keys.BeginUpdate(e.by.valueKey(r.name), r.text, r.told, e.by.lasting())
@@ -70,11 +67,11 @@ func (e exclusive) end(r *request) *script.Call {
 type epochs struct{ *Writes }
 
 func (e epochs) announce(r *request) *script.Call {
-	return e.Epochs.Intend(r.name, r.part, r.text, e.Keys.IntentTTL(), r.told)
+	return e.Epochs.Intend(r.name, r.part, r.text, e.lasting(r.place), r.told)
 }
 
-func (e epochs) renew(t target, text string) script.Call {
-	return e.Epochs.RenewIntend(t.name, t.part, text, e.Keys.IntentTTL())
+func (e epochs) renew(r *request) script.Call {
+	return e.Epochs.RenewIntend(r.name, r.part, r.text, e.lasting(r.place))
 }
 
 func (e epochs) end(r *request) *script.Call        { return e.Epochs.Done(r.name, r.part, r.text, r.told) }

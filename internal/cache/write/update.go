@@ -68,10 +68,12 @@ func (w *Writes) Update(ctx context.Context, updated []string, v Value, write fu
 	for _, key := range updated {
 		u.on = append(u.on, w.key(exclusive{keys{w}, u}, key))
 	}
+	defer func() { // after its own keys, even if write fails or panics
+		if c := u.Named(); c != nil {
+			err = errs.Join(err, c.Done(ctx))
+		}
+	}()
 	switch {
-	case w.InProcess != nil:
-		err = u.runInProcess(ctx)
-		return u.called, err
 	case w.WriteLock != nil:
 		err = u.underWriteLock(ctx)
 	default:
@@ -116,7 +118,7 @@ func (u *Update) finish(ctx context.Context, err error, end func() (all []reques
 	}
 	all, unlocked := end()
 	if u.began {
-		u.of.enqueue(all, nil) // until an end has reached Redis, or is over, nobody stores: nothing is made of an old value
+		u.of.enqueue(all, u.Named().steps()) // until an end has reached Redis, or is over, nobody stores: nothing is made of an old value
 		err = errs.Join(err, failed(all))
 	}
 	if unlocked != nil {
@@ -169,31 +171,30 @@ func (u *Update) overdue() error {
 		errs.Names(u.keys), u.of.Timeout, lifecycle.ErrLeaseLost)
 }
 
-// callWrite calls write, and ends what that has named, even if it fails or panics.
-func (u *Update) callWrite(ctx context.Context) (err error) {
+// callWrite calls write, which names no more once it has returned.
+func (u *Update) callWrite(ctx context.Context) error {
 	u.called = true
-	ctx = context.WithValue(ctx, updateKey{}, u) // also at the end of what it has named: a load in its place may wait for the end of the update
 	defer func() {
 		u.mu.Lock()
 		u.wrote = true
 		u.mu.Unlock()
-		if c := u.Named(); c != nil {
-			err = errs.Join(err, c.Done(ctx))
-		}
 	}()
-	return u.write(ctx)
+	return u.write(context.WithValue(ctx, updateKey{}, u))
 }
 
 // Named is the change of what the write has named; nil: nothing.
 func (u *Update) Named() *Change { return u.also.Load() }
 
-// Also names what else the write changes. Keys of the update are named already.
-func (u *Update) Also(ctx context.Context, named, tags []string) error {
+// Also names what else the write changes, and ends after its keys. Those are named already.
+func (u *Update) Also(ctx context.Context, places ...Names) error {
 	c, err := u.alsoBegin()
 	if err != nil {
 		return err
 	}
-	return c.Announce(ctx, slices.DeleteFunc(slices.Clone(named), func(key string) bool { return slices.Contains(u.keys, key) }), tags)
+	for i := range places {
+		places[i].Keys = slices.DeleteFunc(slices.Clone(places[i].Keys), func(key string) bool { return slices.Contains(u.keys, key) })
+	}
+	return c.Announce(ctx, places...)
 }
 
 func (u *Update) alsoBegin() (*Change, error) {
@@ -253,6 +254,8 @@ func (u *Update) refused(ctx context.Context, err error) error {
 		return w.Closed
 	case errors.Is(err, lifecycle.ErrNotAcquired):
 		return fmt.Errorf("cacheguard: update %v: %w", names, err)
+	case !failed && ctx.Err() != nil: // the caller has left: nobody has said that Redis has failed, nor that others have the lock
+		return fmt.Errorf("cacheguard: update %v: %w", names, NotWritten(ctx))
 	case errors.Is(err, lifecycle.ErrLeaseLost) || errors.Is(err, lifecycle.ErrRevoked): // before the answer came: Redis has not failed
 		return fmt.Errorf("cacheguard: update %v: %w: %w", names, lifecycle.ErrNotAcquired, err)
 	case !failed && w.WriteLock != nil: // the lock's: a Redis of the Guard's has not failed
@@ -270,11 +273,8 @@ func (u *Update) refused(ctx context.Context, err error) error {
 // unlocked calls write without the lock, and then invalidates, even if write fails or panics.
 func (u *Update) unlocked(ctx context.Context) (err error) {
 	defer func() {
-		var also []target // has ended, but what the keys still have may have been read for it
-		if c := u.Named(); c != nil {
-			also = c.named()
-		}
-		err = errs.Join(err, u.of.Invalidate(ctx, append(keysOf(also), u.keys...), namesOf(also)))
+		own := u.of.targets(u.keys, nil)
+		err = errs.Join(err, u.of.tell(ctx, new(Change), sort.invalidate, slices.Concat([][]target{own}, u.Named().steps())...))
 	}()
 	return u.callWrite(ctx)
 }

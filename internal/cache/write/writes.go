@@ -11,6 +11,27 @@
 // What is named becomes targets, a key or the epoch of a name in a part of the keyspace, whose sort says which scripts
 // they take (target.go). Requests go to each part by itself (send.go), and an end that fails is pending until it has
 // reached Redis (pending.go).
+//
+// # Order
+//
+// A value that a load made of an old one before that ended must end after it. So a writer that knows names places, sources first (order.go):
+//
+//  1. Announce lets the change stand in all places at once, before the commit: place n for n times LeaseTTL longer than the first. All are renewed as often.
+//  2. The transaction commits.
+//  3. Done ends what the first place names, and begins with the next when Redis has answered. An Update's own keys come before what its
+//     write has named.
+//  4. What Redis has not acknowledged is pending. It is sent again, part by part, the oldest calls first; the places after it end all the same, and once
+//     more when it is no longer pending.
+//
+// Where the writer stops, or is not heard:
+//
+//   - It dies in step 1: nothing was written, and what stands expires. Later, in any step: a place that has not ended expires, and each later than
+//     those before, as renewals are less than a LeaseTTL apart. A value made until then ends with its own intent, and one made later is
+//     made of what the expired ones left: the new. What was pending is in the places that expire.
+//   - It is paused: as if it had died. When it goes on, it announces again what it finds expired, and ends it as usual.
+//   - Its context is cancelled in step 1: an error, and nothing may be written. Later steps go on without it.
+//   - A reply is lost in step 1: an error. In step 3 or 4: pending, so all of it may be done twice, which costs loads and does no harm.
+//   - Renewals of one node alone are lost for a LeaseTTL, and then the writer dies: the order is lost. A limit, as an intent that Redis evicts.
 package write
 
 import (
@@ -24,9 +45,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/inprocess"
 	"github.com/cacheguard/go/internal/cache/protocol"
-	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/lock/rw"
 	"github.com/cacheguard/go/internal/redis/breaker"
@@ -34,6 +53,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/send"
 	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/lifecycle"
+	"github.com/cacheguard/go/internal/watch"
 )
 
 // Config is what Writes need of their Guard.
@@ -50,11 +70,10 @@ type Config struct {
 	Breakers  *breaker.Set
 	Keeper    *lease.Keeper
 	Life      *lifecycle.Life
-	Journal   *report.Journal
+	Journal   *watch.Journal
 	Notices   *tier.Notices
-	Locks     *rw.Locker         // of updates
-	WriteLock Lock               // the user's, instead of those; else nil
-	InProcess *inprocess.Process // of a disabled Guard; else nil
+	Locks     *rw.Locker // of updates
+	WriteLock Lock       // the user's, instead of those; else nil
 	Owner     Owner
 }
 
@@ -65,12 +84,8 @@ type Owner interface {
 	Untold(op, key string, err error) error         // does not report it
 	IsFailed(err error) bool                        // reports whether Failed returned it
 	Named(ctx context.Context, keys, tags []string) // notes what is to be invalidated
-	// Replacing returns what is to be put in the place of some of the keys, which are about to be invalidated.
-	Replacing(ctx context.Context, keys []string) map[string]Replacement
-	Levels() *Levels       // by which what a call names ends in stages
-	Ended(names []string)  // hears whose epochs were ended
-	ArePending(keys bool)  // notes whether invalidations of keys are pending
-	AreIntended(some bool) // notes whether transactions may have to read past the cache
+	ArePending(keys bool)                           // notes whether invalidations of keys are pending
+	AreIntended(some bool)                          // notes whether transactions may have to read past the cache
 }
 
 // Lock is cacheguard.WriteLock.
@@ -92,7 +107,12 @@ type Writes struct {
 // Open makes the Writes those of a Guard.
 func (w *Writes) Open(cfg Config) {
 	w.Config, w.stand, w.parts = cfg, make(map[*Change]struct{}), make(map[int]map[target]replay)
-	w.updates, w.after = make(map[*Change]*Update), make(map[target]struct{})
+	w.updates = make(map[*Change]*Update)
+}
+
+// Invalidate removes keys, and ends the epochs of names.
+func (w *Writes) Invalidate(ctx context.Context, keys, names []string) error {
+	return w.tell(ctx, new(Change), sort.invalidate, w.targets(keys, names))
 }
 
 // InvalidateOnce is Invalidate without its promise: what fails is not pending. It returns why Redis failed.

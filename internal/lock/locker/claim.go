@@ -111,11 +111,18 @@ func (c *Queued) Parse(body string) (fence int64, granted bool) {
 }
 
 // Renewal is the call that renews the lease.
-func (c *Queued) Renewal() script.Call { return c.Renewing(c.Lease.Token, c.ttl(), c.Lease.Fence()) }
+func (c *Queued) Renewal() script.Call { return c.RenewalAt(1) }
+
+// RenewalAt renews a lease that the key with this index has.
+func (c *Queued) RenewalAt(key int) script.Call {
+	call, alone := c.Renewing(c.Lease.Token, c.ttl(), c.Lease.Fence()), c.RenewingAlone(key, c.Lease.Token, c.ttl())
+	call.Alone = &alone
+	return call
+}
 
 // Extend renews the lease at once.
 func (c *Queued) Extend(ctx context.Context) (reply int, sent time.Time, err error) {
-	return c.Lease.Locker.Renew(ctx, c.Renewal())
+	return c.Lease.Locker.Renew(ctx, c.Lease.Claim.Renewal())
 }
 
 // Lost need not do anything: the lease ends in Redis.

@@ -19,7 +19,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
-	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // Redis is what a Locker needs of a client, which can also subscribe (package goredis).
@@ -116,6 +116,18 @@ func (k *Locker) Wait(ctx context.Context, w queue.Waiter) (queue.Grant, error) 
 
 // Renew runs the call that renews a lease. Replicas acknowledge it, if they have to.
 func (k *Locker) Renew(ctx context.Context, call script.Call) (reply int, sent time.Time, err error) {
+	reply, sent, err = k.renew(ctx, call)
+	if call.Alone == nil || !script.Torn(err) {
+		return reply, sent, err
+	}
+	alone, when, failed := k.renew(ctx, *call.Alone)
+	if failed != nil || alone != queue.Done {
+		return reply, sent, err
+	}
+	return alone, when, nil
+}
+
+func (k *Locker) renew(ctx context.Context, call script.Call) (reply int, sent time.Time, err error) {
 	var answer send.Reply
 	if k.Config.Replicas > 0 {
 		answer, err = k.Redis.Acknowledged(ctx, call, k.Config.Replicas)

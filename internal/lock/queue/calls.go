@@ -49,6 +49,12 @@ func (c Calls) Renewing(token string, ttl time.Duration, fence int64) script.Cal
 	return c.Call(c.Renew, token, script.Millis(ttl), fence)
 }
 
+// RenewingAlone is Renewing, by what one of the keys says: that of those that hold, or the first if the token is a writer's. It does not say
+// why the token holds nothing.
+func (c Calls) RenewingAlone(key int, token string, ttl time.Duration) script.Call {
+	return script.Call{Script: renewAlone, Keys: c.Keys[key : key+1], Args: []any{token, script.Millis(ttl), key == 0}}
+}
+
 // Releasing gives up whatever the token has. It returns Done, or why the token has nothing. lost: some request of the token may
 // come later.
 func (c Calls) Releasing(token string, fence int64, lost bool) script.Call {

@@ -34,7 +34,9 @@ type door struct {
 	waiting []*Guest
 	begins  [1]*Guest // where waiting begins
 	clock   clock
-	last    int64 // the latest arrival, by the server's clock; 0: none is known
+	told    int       // how many are inside who were told that the lock is taken
+	until   time.Time // when the last of them left
+	last    int64     // the latest arrival, by the server's clock; 0: none is known
 }
 
 // Guest is a caller at a door, or inside. The zero Guest came by no door: it does nothing, and hands nothing on.
@@ -45,6 +47,7 @@ type Guest struct {
 	came    time.Time
 	leaves  time.Time     // at the latest; zero: never
 	inside  bool          // guarded by the mutex of Doors
+	told    bool          // the lock is its own, or another's, as it was told; guarded by the same
 	gone    bool          // it did not wait until it was let in; guarded by the same
 	in      chan struct{} // closed when it may go in; nil: it may have done so at once
 	grant   *Grant        // what it was handed as it went in; nil: it has to ask Redis
@@ -63,7 +66,7 @@ func (g *Guest) Enter(ctx, ending context.Context, ds *Doors, name string) error
 	case <-g.in:
 		return nil
 	case <-ctx.Done():
-		err = lifecycle.Ended(ctx)
+		err = g.left(ctx)
 	case <-ending.Done():
 		err = context.Cause(ending)
 	}
@@ -80,6 +83,16 @@ func (g *Guest) Enter(ctx, ending context.Context, ds *Doors, name string) error
 		g.door.admitLocked()
 	}
 	return err
+}
+
+// left is the error of a caller whose context has ended: whoever was inside may have been told that the lock is taken.
+func (g *Guest) left(ctx context.Context) error {
+	g.door.of.mu.Lock()
+	defer g.door.of.mu.Unlock()
+	if g.door.told > 0 || g.door.until.After(g.came) {
+		return lifecycle.Taken(ctx)
+	}
+	return lifecycle.Ended(ctx)
 }
 
 func (g *Guest) knock(ctx context.Context, ds *Doors, name string) {
@@ -206,6 +219,7 @@ func (g *Guest) Answered(sent time.Time, server int64) {
 	}
 	g.door.of.mu.Lock()
 	defer g.door.of.mu.Unlock()
+	g.toldLocked()
 	g.door.shut = true
 	if g.door.clock.learn(sent, time.Now(), server) {
 		g.door.last = 0
@@ -216,6 +230,23 @@ func (g *Guest) Answered(sent time.Time, server int64) {
 	g.placed = true
 }
 
+// Told says that the lock is taken, by the caller or by others, as the caller has heard. Those who leave the door then say so.
+func (g *Guest) Told() {
+	if g.door == nil {
+		return
+	}
+	g.door.of.mu.Lock()
+	defer g.door.of.mu.Unlock()
+	g.toldLocked()
+}
+
+func (g *Guest) toldLocked() {
+	if !g.told {
+		g.told = true
+		g.door.told++
+	}
+}
+
 // Granted says that the caller has the lock.
 func (g *Guest) Granted() {
 	if g.door == nil {
@@ -223,6 +254,7 @@ func (g *Guest) Granted() {
 	}
 	g.door.of.mu.Lock()
 	defer g.door.of.mu.Unlock()
+	g.toldLocked()
 	g.door.shut = false
 	g.door.admitLocked()
 }
@@ -239,6 +271,10 @@ func (g *Guest) Leave() {
 
 func (g *Guest) leaveLocked() {
 	g.door.inside--
+	if g.told {
+		g.door.told--
+		g.door.until = time.Now()
+	}
 	g.door.passes = 0
 	g.door.admitLocked()
 }

@@ -22,6 +22,7 @@ func (g *Guest) Pass(next *Guest, lock Grant) (ok bool) {
 		return false
 	}
 	next.grant = &lock
+	next.told, g.told = g.told, false // it has the lock in the caller's place
 	g.door.passes++
 	g.door.inside--
 	g.door.letInLocked(next)

@@ -30,6 +30,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // LongestGrace bounds how long a dead waiter holds up those behind it. It stands in lua/prelude.lua too.
@@ -91,7 +92,8 @@ type Heart interface {
 	Beat() script.Call
 }
 
-// Wait returns when the lock is granted, when ctx ends, with its cause, or when Redis could not be asked.
+// Wait returns when the lock is granted, when ctx ends, or when Redis could not be asked. Once Redis has said that others have the
+// lock, the error at the end of ctx matches ErrNotAcquired, and its cause.
 func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
 	watch := w.Inbox.Watch(w.ID)
 	defer watch.Stop()
@@ -103,9 +105,9 @@ func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
 		inbox := w.Inbox.Address()
 		answer, err := w.Claim.Ask(ctx, inbox)
 		switch {
-		case ctx.Err() != nil && (err != nil || !answer.Granted):
-			return Grant{}, context.Cause(ctx)
-		case err != nil && (answered.IsZero() || time.Since(answered) > w.Patience):
+		case ctx.Err() != nil && (err == nil || !answered.IsZero()) && !answer.Granted:
+			return Grant{}, lifecycle.Taken(ctx)
+		case err != nil && (ctx.Err() != nil || answered.IsZero() || time.Since(answered) > w.Patience):
 			return Grant{}, err
 		case err != nil:
 			inbox, answer.Left = "", w.Grace // poll
@@ -146,7 +148,7 @@ func (w *Waiter) next(
 	case <-timer.C:
 	case <-asks:
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		err = lifecycle.Taken(ctx) // it has had an answer
 	case <-w.Ended.Done():
 		err = context.Cause(w.Ended)
 	}

@@ -1,7 +1,7 @@
 package queue
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,8 +10,10 @@ import (
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
-//go:embed lua/prelude.lua
-var prelude string
+//go:embed lua/*.lua
+var files embed.FS
+
+var prelude, renewAlone = script.Text(files, "prelude"), script.Compile(files, "renew_alone")
 
 // Prelude is what the scripts share of locks whose holders and waiters have leases of their own.
 func Prelude() string { return prelude }

@@ -8,6 +8,7 @@ import (
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/config"
 )
 
@@ -51,6 +52,14 @@ func ClaimOf(l *locker.Lease) *Claim { return l.Claim.(*Claim) }
 
 // Writes reports whether the lock is held for writing.
 func (c *Claim) Writes() bool { return c.writes.Load() }
+
+// Renewal is the call that renews the lease.
+func (c *Claim) Renewal() script.Call {
+	if c.Writes() {
+		return c.RenewalAt(0)
+	}
+	return c.RenewalAt(1)
+}
 
 // Become notes how the lock is held, and with which fence.
 func (c *Claim) Become(writes bool, fence int64) {

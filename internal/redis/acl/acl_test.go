@@ -45,8 +45,6 @@ func TestTheCommandsOfAllScriptsAreListed(t *testing.T) {
 			folder = "internal/cache/protocol"
 		} else if folder == "rwlock" {
 			folder = "internal/lock/rw"
-		} else if folder == "semaphore" {
-			folder = "internal/lock/permits"
 		}
 		files, err := filepath.Glob("../../../" + folder + "/lua/*.lua")
 		if err != nil || len(files) == 0 {
@@ -56,7 +54,7 @@ func TestTheCommandsOfAllScriptsAreListed(t *testing.T) {
 			files = append(files, "../../../internal/lock/queue/lua/prelude.lua")
 		}
 		if s.Package == "cacheguard" {
-			for _, more := range []string{"cache/epoch", "redis/send", "cache/hottest"} {
+			for _, more := range []string{"cache/epoch", "redis/send"} {
 				others, err := filepath.Glob("../../../internal/" + more + "/lua/*.lua")
 				if err != nil || len(others) == 0 {
 					t.Fatalf("scripts of %s: %v, %v", more, others, err)

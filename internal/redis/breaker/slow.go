@@ -155,7 +155,7 @@ func (b *Breaker) probeWhileSlow() {
 		began := time.Now()
 		err := b.probe()
 		b.Record(err)
-		if !script.Says(err, "NOAUTH", "WRONGPASS") && (!Unavailable(err) || errors.Is(err, context.DeadlineExceeded)) { // else it took that to be refused
+		if !script.Refused(err) && (!Unavailable(err) || errors.Is(err, context.DeadlineExceeded)) { // else it took that to be refused
 			b.Took(time.Since(began))
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/cacheguard/go/internal/run/config"
 )
@@ -71,19 +70,3 @@ func Where(rdb any) string {
 	}
 	return fmt.Sprintf("a %T", rdb)
 }
-
-// Refusing returns a client that fails each request with the error. It opens no connection and starts no goroutine.
-//
-//go:noinline
-func Refusing(err error) *redis.Client {
-	return redis.NewClient(&redis.Options{
-		Limiter: refusing{err}, MaxRetries: -1,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-}
-
-// refusing is the Limiter of a client that sends nothing.
-type refusing struct{ err error }
-
-func (r refusing) Allow() error     { return r.err }
-func (refusing) ReportResult(error) {}

@@ -7,6 +7,7 @@
 package lease
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"sync"
@@ -44,8 +45,10 @@ type Renewal struct {
 	First    time.Time     // when it is renewed first; zero: a third of the TTL from now
 	Replicas int           // have to acknowledge a renewal; one that they do not says nothing of the lease, as an error
 
-	due    time.Time // guarded by the keeper's mutex
-	flying int       // attempts that have no answer yet; guarded by the same mutex
+	due    time.Time // guarded by the keeper's mutex, as is the rest
+	flying int       // attempts that have no answer yet
+	place  int       // in the keeper's agenda, from 1; 0: it is not renewed
+	alone  bool      // the next attempt is the Alone of its call
 }
 
 // Keeper keeps the time of renewals.
@@ -55,7 +58,7 @@ type Keeper struct {
 	life    *lifecycle.Life // joins what hands over
 
 	mu    sync.Mutex
-	held  map[*Renewal]struct{}
+	held  agenda
 	alarm lifecycle.Alarm // calls look. It stays though its lease is gone: so short leases do not set it one by one.
 }
 
@@ -66,7 +69,7 @@ func Open(rdb send.Redis, timeout time.Duration) (k *Keeper, release func()) {
 }
 
 func newKeeper(rdb send.Redis, timeout time.Duration) *Keeper {
-	k := &Keeper{link: send.NewOnce(rdb, timeout), timeout: timeout, life: lifecycle.New(), held: make(map[*Renewal]struct{})}
+	k := &Keeper{link: send.NewOnce(rdb, timeout), timeout: timeout, life: lifecycle.New()}
 	k.alarm = lifecycle.NewAlarm(k.look) // owner: the Keeper; stop: close; joined through its life
 	return k
 }
@@ -87,25 +90,34 @@ func (k *Keeper) Keep(r *Renewal) {
 		first = time.Now().Add(r.TTL / 3)
 	}
 	k.mu.Lock()
-	k.held[r] = struct{}{}
-	k.mu.Unlock()
-	k.schedule(r, first)
+	defer k.mu.Unlock()
+	heap.Push(&k.held, r)
+	k.scheduleLocked(r, first)
 }
 
 // Drop ends the renewals, and reports whether the lease was still renewed.
 func (k *Keeper) Drop(r *Renewal) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	_, held := k.held[r]
-	delete(k.held, r)
-	return held
+	if r.place == 0 {
+		return false
+	}
+	heap.Remove(&k.held, r.place-1)
+	return true
 }
 
 // schedule sets when a lease is renewed next.
 func (k *Keeper) schedule(r *Renewal, due time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if r.place > 0 {
+		k.scheduleLocked(r, due)
+	}
+}
+
+func (k *Keeper) scheduleLocked(r *Renewal, due time.Time) {
 	r.due = due
+	heap.Fix(&k.held, r.place-1)
 	k.alarm.Set(due)
 }
 
@@ -120,29 +132,27 @@ func (k *Keeper) look() {
 	}
 }
 
-// collect returns a batch of the renewals that are due, with any that will be due within a tenth of their lease, and sets
-// the alarm for the rest. Until a renewal has its reply, it is due again when it times out.
+// collect returns a batch of the renewals that are due, with those next in turn that will be due within a tenth of their
+// lease, and sets the alarm for the rest. Until a renewal has its reply, it is due again when it times out.
 func (k *Keeper) collect(now time.Time) (due []*Renewal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	urgent := false
-	for r := range k.held {
-		urgent = urgent || !r.due.After(now)
-	}
 	k.alarm.Rung()
-	for r := range k.held {
-		soon := now
-		if r.flying == 0 {
-			soon = now.Add(r.TTL / 10)
+	var taken []*Renewal // they are due before others that are soon, until all are taken
+	for urgent := k.held.isDue(now); urgent && len(due) < maxBatch && k.held.isSoon(now); {
+		r := heap.Pop(&k.held).(*Renewal) //nolint:forcetypeassert // it has nothing else
+		r.due = now.Add(min(k.timeout, r.TTL/3))
+		if r.flying < mostFlying {
+			r.flying++
+			due = append(due, r)
 		}
-		if urgent && len(due) < maxBatch && !r.due.After(soon) {
-			r.due = now.Add(min(k.timeout, r.TTL/3))
-			if r.flying < mostFlying {
-				r.flying++
-				due = append(due, r)
-			}
-		}
-		k.alarm.Set(r.due)
+		taken = append(taken, r)
+	}
+	for _, r := range taken {
+		heap.Push(&k.held, r)
+	}
+	if len(k.held) > 0 {
+		k.alarm.Set(k.held[0].due)
 	}
 	return due
 }
@@ -156,7 +166,11 @@ func (k *Keeper) renew(batch []*Renewal) *sync.WaitGroup {
 	for i, r := range batch {
 		answered.Add(1)
 		due := r.Lease.Due()
-		late := func(reply send.Reply, err error) { k.told(r, reply, err) }
+		alone := k.goesAlone(r) && due.Alone != nil
+		if alone {
+			due = *due.Alone
+		}
+		late := func(reply send.Reply, err error) { k.told(r, due, alone, reply, err) }
 		told := func(reply send.Reply, err error) {
 			defer answered.Done()
 			k.landed(r)
@@ -174,15 +188,33 @@ func (k *Keeper) landed(r *Renewal) {
 	r.flying--
 }
 
-// told hears of the reply to a renewal, or that there is none.
-func (k *Keeper) told(r *Renewal, reply send.Reply, err error) {
+// goesAlone reports whether the keys of a renewal were torn apart when it was tried last.
+func (k *Keeper) goesAlone(r *Renewal) (alone bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	alone, r.alone = r.alone, false
+	return alone
+}
+
+// again tries a renewal once more at once, with one key.
+func (k *Keeper) again(r *Renewal) {
+	k.mu.Lock()
+	r.alone = true
+	k.mu.Unlock()
+	k.schedule(r, time.Now())
+}
+
+// told hears of the reply to a renewal, or that there is none. One key alone does not say that the lease is lost.
+func (k *Keeper) told(r *Renewal, tried script.Call, alone bool, reply send.Reply, err error) {
 	kept := 0
 	if err == nil {
 		kept, err = reply.Int()
 	}
 	switch {
 	case errors.Is(err, send.ErrTimeout): // it is due again by now
-	case err != nil:
+	case tried.Alone != nil && script.Torn(err):
+		k.again(r)
+	case err != nil || alone && kept <= 0:
 		k.schedule(r, time.Now().Add(r.TTL/10))
 	case kept > 0:
 		k.schedule(r, time.Now().Add(r.TTL/3))

@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"maps"
 	"slices"
 	"time"
 )
@@ -32,5 +31,5 @@ func (k *Keeper) Shortest() (ttl time.Duration) {
 func (k *Keeper) all() []*Renewal {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.Collect(maps.Keys(k.held))
+	return slices.Clone(k.held)
 }

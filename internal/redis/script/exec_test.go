@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // If Redis refuses the connection of a pipeline, go-redis tells the pipeline alone.
@@ -71,6 +72,26 @@ func TestAScriptThatTheUserMayNotRunToItsEndSaysWhatToDo(t *testing.T) {
 	for name, err := range map[string]error{"alone": set.Run(t.Context(), rdb).Err(), "in a pipeline": script.RunAll(t.Context(), rdb, []*script.Call{set})[0].Err()} {
 		if !script.Says(err, "NOPERM ") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// To an unauthenticated connection, Redis refuses a command of more than ten arguments before it looks whether there is a password, and hangs up.
+func TestALongCommandWithoutAPasswordIsRefusedAsAShortOneIs(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	around := server.Client(t)
+	rdb := server.Client(t, func(o *redis.Options) { o.MaxRetries = -1 })
+	if err := errors.Join(around.Ping(t.Context()).Err(), around.ConfigSet(t.Context(), "requirepass", "secret").Err()); err != nil {
+		t.Fatal(err)
+	}
+	for _, arguments := range []int{1, 20} {
+		long := call(script.New("return 1"), "key")
+		long.Args = slices.Repeat([]any{"x"}, arguments)
+		for name, err := range map[string]error{"alone": long.Run(t.Context(), rdb).Err(), "in a pipeline": script.RunAll(t.Context(), rdb, []*script.Call{long})[0].Err()} {
+			if !script.Says(err, "NOAUTH ") {
+				t.Errorf("%d arguments, %s: %v", arguments, name, err)
+			}
 		}
 	}
 }

@@ -55,6 +55,8 @@ type Call struct {
 	Script *Script
 	Keys   []string
 	Args   []any
+
+	Alone *Call // does what the caller needs most by one key, where Redis refuses to run the script because its keys are Torn apart; nil: nothing does
 }
 
 // Run runs the call: one round trip, one more when the server does not know the script, and one when it refuses a message.

@@ -31,25 +31,37 @@ func Answer(err error) (text string, ok bool) {
 	return answer.Error(), true
 }
 
-// lacking is the answer to a script with a command that the user may not run. Redis 7.0 says neither NOPERM nor which.
-type lacking struct{ answer string }
+// explained is an answer of Redis behind what it means.
+type explained struct{ meaning, answer string }
 
-func (l lacking) Error() string {
-	return "NOPERM the user lacks the right to a command of this script, `cacheguardctl check`, as this user, names it: " + l.answer
-}
+func (e explained) Error() string { return e.meaning + ": " + e.answer }
 
 // RedisError marks it as an answer.
-func (lacking) RedisError() {}
+func (explained) RedisError() {}
 
-// explain says what to do where Redis does not.
+// meanings are of answers that do not say what is wrong, by a part of their text.
+var meanings = map[string]string{
+	// Redis 7.0 says neither NOPERM nor which command.
+	"executing the script can't run this command": "NOPERM the user lacks the right to a command of this script, `cacheguardctl check`, as this user, names it",
+	// To a short command, Redis says NOAUTH.
+	"Protocol error: unauthenticated": "NOAUTH the connection has no valid password",
+}
+
+// explain has the command's error begin with what it means.
 func explain(cmd redis.Cmder) {
-	if answer, _ := Answer(cmd.Err()); strings.Contains(answer, "executing the script can't run this command") {
-		cmd.SetErr(lacking{answer})
+	answer, _ := Answer(cmd.Err())
+	for part, meaning := range meanings {
+		if strings.Contains(answer, part) {
+			cmd.SetErr(explained{meaning, answer})
+		}
 	}
 }
 
 // IsNil reports whether Redis answered that there is nothing.
 func IsNil(err error) bool { return errors.Is(err, redis.Nil) }
+
+// Torn reports whether a cluster's node refused the call as some of its keys do not exist, or are elsewhere, while their slot is moved.
+func Torn(err error) bool { return Says(err, "TRYAGAIN") }
 
 // Says reports whether Redis answered with an error that begins with one of these words, also where a server that imitates Redis puts ERR
 // before them.
@@ -58,4 +70,9 @@ func Says(err error, words ...string) bool {
 	return ok && slices.ContainsFunc(words, func(w string) bool {
 		return strings.HasPrefix(text, w) || strings.HasPrefix(strings.TrimPrefix(text, "ERR "), w)
 	})
+}
+
+// Refused reports whether Redis refused the connection, and so has not looked at what was asked: it takes the client a new one each time.
+func Refused(err error) bool {
+	return Says(err, "NOAUTH", "WRONGPASS", "DENIED", "DB index is out of range")
 }

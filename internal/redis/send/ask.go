@@ -61,9 +61,6 @@ func (l *lane) enqueue(c *queuedCall) error {
 		return ErrClosed
 	}
 	l.arrived++
-	if c.Waiters != nil {
-		c.asked = l.asksLocked()
-	}
 	l.queue.(*callQueue).add(c)
 	l.dispatchLocked()
 	return nil

@@ -40,13 +40,7 @@ type Call struct {
 	// another, or its caller had walked away: with the reply, or with an error that does not say. Both are called on
 	// goroutines of the Link's, and must not block.
 	Told, Late func(Reply, error)
-
-	// Waiters, if not nil, are told once if the answer is late, unless nobody waits for it any more.
-	Waiters Waiters
 }
-
-// Waiters want to know when an answer is late. Late must not block.
-type Waiters interface{ Late() }
 
 // Reply is what Redis says.
 type Reply struct {
@@ -72,7 +66,6 @@ type queuedCall struct {
 	sent     bool
 	answered bool
 
-	asked time.Time // for Waiters; zero: they have been told, or will not be. Guarded by the lane's mutex.
 	began time.Time // before it was sent last
 	reply Reply     // once it is answered
 	err   error
@@ -124,18 +117,6 @@ func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {
 		close(c.by.done)
 	}
 	return true
-}
-
-// overdue tells those who wait for the call, if it was asked by then, or returns when it was.
-func (c *queuedCall) overdue(before time.Time) (asked time.Time) {
-	switch {
-	case c.asked.IsZero() || !c.waited || c.answered:
-		return time.Time{}
-	case !c.asked.After(before):
-		c.asked = time.Time{}
-		c.Waiters.Late()
-	}
-	return c.asked
 }
 
 // failed is the reply to a call that was not sent, or not answered.

@@ -108,13 +108,6 @@ func (p *calls) fail(err error) {
 	}
 }
 
-func (p *calls) overdue(before time.Time) (oldest time.Time) {
-	for _, c := range p.all {
-		oldest = earlier(oldest, c.overdue(before))
-	}
-	return oldest
-}
-
 func (p *calls) late() {
 	for i, c := range p.all {
 		c.late(p.cmds[i], p.cmds[i].Err())

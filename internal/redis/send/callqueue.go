@@ -106,15 +106,6 @@ func (p *calls) begin(c *queuedCall) {
 	}
 }
 
-func (q *callQueue) overdue(before time.Time) (oldest time.Time) {
-	for _, of := range q.byRank {
-		for c := of.first; c != nil; c = c.after {
-			oldest = earlier(oldest, c.overdue(before))
-		}
-	}
-	return oldest
-}
-
 func (q *callQueue) drain(everything bool) []parcel {
 	p, first := newCalls(), HoldsSlot
 	if everything {

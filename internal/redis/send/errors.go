@@ -48,7 +48,7 @@ func sentAgain(err error) bool { return moved(err) || script.Says(err, "NOREPLIC
 
 // paused reports whether the client pauses and asks again after this error, or connects again, or was refused a connection.
 func paused(err error) bool {
-	return err != nil && (sentAgain(err) || script.Says(err, "NOAUTH", "WRONGPASS"))
+	return err != nil && (sentAgain(err) || script.Refused(err))
 }
 
 // brokenConnection reports whether a connection ended, or could not be made, before its replies came.

@@ -25,7 +25,6 @@ type queue interface {
 	// full reports whether a whole parcel waits already.
 	full() bool
 	empty() bool
-	overdue(before time.Time) (oldest time.Time)
 }
 
 // parcel is what one request to Redis carries.
@@ -42,9 +41,6 @@ type parcel interface {
 	fail(err error)
 	// late is called instead of deliver when it had failed before carry returned.
 	late()
-	// overdue tells those who asked by then that their answers are late, once. It returns when the oldest asked who will
-	// want to know later; zero: nobody will. It is called with the lane's mutex held.
-	overdue(before time.Time) (oldest time.Time)
 }
 
 // outcome is what the replies to a parcel say of Redis.

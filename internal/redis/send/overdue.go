@@ -76,15 +76,15 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// lateAfter is how long a request is kept waiting before it is late; 0: none is ever.
+// lateAfter is how long a read is kept waiting before it is late; 0: none is ever, or the lane has none.
 func (l *lane) lateAfter() time.Duration {
-	if l.link.LateAfter == nil {
+	if _, is := l.queue.(*readQueue); !is || l.link.LateAfter == nil {
 		return 0
 	}
 	return l.link.LateAfter(l.breaker)
 }
 
-// asksLocked is the time, for a request that wants to know when its answer is late; zero: it will not be told.
+// asksLocked is the time, for a read that wants to know when its answer is late; zero: it will not be told.
 func (l *lane) asksLocked() (now time.Time) {
 	if lateAfter := l.lateAfter(); lateAfter > 0 {
 		now = time.Now()
@@ -93,11 +93,11 @@ func (l *lane) asksLocked() (now time.Time) {
 	return now
 }
 
-// tellLocked tells those whose answers are late, in the queue and in flight, and returns when the next one is; zero: none.
+// tellLocked tells those whose reads are late, in the queue and in flight, and returns when the next one is; zero: none.
 func (l *lane) tellLocked(now time.Time, lateAfter time.Duration) time.Time {
-	oldest := l.queue.overdue(now.Add(-lateAfter))
+	oldest := l.queue.(*readQueue).overdue(now.Add(-lateAfter))
 	for _, f := range l.flying {
-		oldest = earlier(oldest, f.parcel.overdue(now.Add(-lateAfter)))
+		oldest = earlier(oldest, f.parcel.(*reads).overdue(now.Add(-lateAfter)))
 	}
 	if oldest.IsZero() {
 		return oldest

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/redis/breaker"
-	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
@@ -27,10 +26,6 @@ func lateAt(t *testing.T, r *Read) time.Duration {
 	}
 	return time.Since(start)
 }
-
-type hearing func()
-
-func (h hearing) Late() { h() }
 
 func askNow(t *testing.T, l *Link, key string) *Read {
 	t.Helper()
@@ -79,23 +74,15 @@ func TestReadIsNeverLateWithoutALimit(t *testing.T) {
 	})
 }
 
-func TestCallIsOverdueOnceWhileSomebodyWaits(t *testing.T) {
+func TestReadTellsThatItHasBecomeLateAndThenThatItIsAnswered(t *testing.T) {
 	slowly(t, func(context.Context) { time.Sleep(4 * lateAfter) }, func(t *testing.T, l *Link) {
 		l.isHasty()
-		start, told := time.Now(), []time.Duration(nil)
-		c := &Call{Script: &script.Call{Script: script.Command("exists"), Keys: []string{"k"}}, Rank: Ordinary, Waiters: hearing(func() {
-			told = append(told, time.Since(start))
-		})}
-		_, _ = l.Do(t.Context(), "k", c)
-		expect.Equal(t, "answered after", time.Since(start), 4*lateAfter)
-		if len(told) != 1 || told[0] != lateAfter {
-			t.Errorf("told after %v", told)
+		start, read := time.Now(), askNow(t, l, "k")
+		for _, after := range []time.Duration{lateAfter, 4 * lateAfter} {
+			expect.Equal(t, "answered", read.IsAnswered(), false)
+			<-read.Answered()
+			expect.Equal(t, "told after", time.Since(start), after)
 		}
-		ctx, leave := context.WithTimeout(t.Context(), lateAfter/2)
-		defer leave()
-		told = nil
-		_, _ = l.Do(ctx, "k", c)
-		time.Sleep(4 * lateAfter)
-		expect.Equal(t, "told after the caller has left", len(told), 0)
+		expect.Equal(t, "answered in the end", read.IsAnswered(), true)
 	})
 }

@@ -92,7 +92,7 @@ func (r *Read) Wait(ctx context.Context) error {
 	return r.group.end
 }
 
-// WaitLate is Wait until the answer is late. If it is, Wait follows.
+// WaitLate is Wait until the answer is late. If it is, Wait or Leave follows.
 func (r *Read) WaitLate(ctx context.Context) (late bool, err error) {
 	if r.group == nil {
 		return false, nil
@@ -109,8 +109,27 @@ func (r *Read) WaitLate(ctx context.Context) (late bool, err error) {
 // Age is how long ago the first key of its parcel was asked for. It is called when the answer is late.
 func (r *Read) Age() time.Duration { return time.Since(r.group.asked) }
 
-// IsAnswered reports whether Wait returns at once; nil: there is nothing to wait for.
-func (r *Read) IsAnswered() bool { return r == nil || r.group == nil || r.group.answered.IsDone() }
+// IsAnswered reports whether Wait returns at once.
+func (r *Read) IsAnswered() bool { return r.group == nil || r.group.answered.IsDone() }
+
+// Answered is closed when the read, which was not answered, is answered, or has become late since: ask IsAnswered.
+func (r *Read) Answered() <-chan struct{} {
+	select {
+	case <-r.group.answered.Early():
+		if rest := r.group.answered.After(); rest != nil {
+			return rest
+		}
+	default:
+	}
+	return r.group.answered.Early()
+}
+
+// Leave is for a call that does not wait any more.
+func (r *Read) Leave() {
+	r.lane.mu.Lock()
+	defer r.lane.mu.Unlock()
+	r.waiting-- // 0, and not sent: it never will be
+}
 
 func (r *Read) wait(ctx context.Context, answered <-chan struct{}) error {
 	select {
@@ -119,9 +138,7 @@ func (r *Read) wait(ctx context.Context, answered <-chan struct{}) error {
 		select {
 		case <-answered:
 		case <-ctx.Done():
-			r.lane.mu.Lock()
-			r.waiting-- // 0, and not sent: it never will be
-			r.lane.mu.Unlock()
+			r.Leave()
 			return ctx.Err()
 		}
 	}
@@ -258,6 +275,8 @@ func (g *reads) carry(ctx context.Context) outcome {
 // len is how many keys the parcel reads.
 func (g *reads) len() int { return len(g.all) + len(g.beside.keys) }
 
+// overdue tells those who asked by then that their answers are late, once. It returns when they asked who will want to know later; zero: nobody
+// will. It is called with the lane's mutex held.
 func (g *reads) overdue(before time.Time) (oldest time.Time) {
 	switch {
 	case g.asked.After(before):

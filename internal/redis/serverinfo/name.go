@@ -63,7 +63,7 @@ func Ask(ctx context.Context, rdb script.Processor) Name {
 }
 
 // products imitate Redis, and name themselves beside the version that they imitate.
-var products = []string{"valkey", "redict", "dragonfly", "keydb", "kvrocks", "garnet"}
+var products = []string{"valkey", "redict", "dragonfly", "keydb", "kvrocks", "garnet", "memory"}
 
 // OfInfo reads INFO.
 func OfInfo(info string) Name {
@@ -95,18 +95,8 @@ func parse(info string) map[string]string {
 	return is
 }
 
-// ofHello reads the reply to HELLO, which is a list or, with RESP3, a map.
-func ofHello(reply any) (n Name) {
-	is := make(map[string]string)
-	switch reply := reply.(type) {
-	case map[any]any:
-		for name, value := range reply {
-			is[fmt.Sprint(name)] = fmt.Sprint(value)
-		}
-	case []any:
-		for i := 0; i+1 < len(reply); i += 2 {
-			is[fmt.Sprint(reply[i])] = fmt.Sprint(reply[i+1])
-		}
-	}
+// ofHello reads the reply to HELLO.
+func ofHello(reply any) Name {
+	is := script.Fields(reply)
 	return Name{Product: is["server"], Version: is["version"], Mode: is["mode"]}
 }

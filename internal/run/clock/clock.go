@@ -12,6 +12,10 @@ import (
 // Clock tells the time. The zero value is the machine's clock.
 type Clock struct{ manual *Manual }
 
+// Of is the clock of a *cacheguard.Guard, for packages that keep what grows old in one. Package cacheguard sets it before anything
+// runs: to the Guard's users, its clock is nothing.
+var Of func(guard any) Clock
+
 // Manual reports whether only a test moves the clock.
 func (c Clock) Manual() bool { return c.manual != nil }
 

@@ -28,6 +28,8 @@ func TestFieldsHaveRanges(t *testing.T) {
 	}{
 		{config.Lock{Prefix: "a:b"}, ""},
 		{config.Lock{Prefix: "a{b"}, "Prefix"},
+		{config.Lock{Prefix: "a\xff"}, "Prefix"},
+		{config.Lock{Instance: "a\xff"}, "Instance"},
 		{config.Lock{Instance: "a b"}, "Instance"},
 		{config.Lock{TTL: 100 * time.Millisecond}, ""},
 		{config.Lock{TTL: 99 * time.Millisecond}, "TTL"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 const (
@@ -31,10 +32,13 @@ func (p *Problems) Add(field, format string, args ...any) {
 	p.errs = append(p.errs, fmt.Errorf("%s.%s: "+format, append([]any{of, field}, args...)...))
 }
 
-// Prefix refuses one that would end the hash tag of a key.
+// Prefix refuses one that would end the hash tag of a key, or that metrics and logs cannot have as it is.
 func (p *Problems) Prefix(prefix string) {
 	if strings.ContainsAny(prefix, "{}") {
 		p.Add("Prefix", "%q contains a brace", prefix)
+	}
+	if !utf8.ValidString(prefix) {
+		p.Add("Prefix", "%q is not UTF-8", prefix)
 	}
 }
 

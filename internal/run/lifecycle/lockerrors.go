@@ -58,22 +58,28 @@ func (e LockErrors) Begin(life *Life, name string) error {
 	return nil
 }
 
-// Refused is the error of a call that did not get the lock, because of err or because its context ended.
+// Refused is the error of a call that did not get the lock, because of err or because its context ended. It says that others
+// have the lock only if err does: a server that is silent has not said so.
 func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
+	ended := Ended(ctx) // nil: it has not
 	switch {
 	case errors.Is(err, ErrLockClosed):
 		return err
-	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w: %q: %w", e.Package, ErrNotAcquired, errs.Short(name), Ended(ctx))
+	case errors.Is(err, ErrNotAcquired) && ended != nil:
+		return fmt.Errorf("%s: %w: %q: %w", e.Package, ErrNotAcquired, errs.Short(name), ended)
 	case errors.Is(err, ErrNotAcquired):
-		return e.Taken(name)
+		return fmt.Errorf("%s: %w: %q", e.Package, ErrNotAcquired, errs.Short(name))
+	case ended != nil && (err == nil || errors.Is(ended, err)):
+		err = ended
+	case ended != nil:
+		err = fmt.Errorf("%w: %w", ended, err)
 	}
 	return e.Failed("lock", name, err)
 }
 
-// Taken is the error of a call that did not get the lock because others have it.
-func (e LockErrors) Taken(name string) error {
-	return fmt.Errorf("%s: %w: %q", e.Package, ErrNotAcquired, errs.Short(name))
+// Taken is the error of a wait that the context has ended, and that was told before that others have the lock.
+func Taken(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", ErrNotAcquired, context.Cause(ctx))
 }
 
 // TooLate is the error of a call that got its answer after the end of the lease.

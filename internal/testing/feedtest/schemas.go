@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -12,7 +13,8 @@ import (
 )
 
 // Schemas draws tables, has their rows and their schemas changed, and compares the key of each row as a feed sees it with the text that the service's own query has
-// for it: a key that was not seen is a fault, unless the kinds of its table were invalidated whole.
+// for it: a key that was not seen is a fault, unless the kinds of its table were invalidated whole. So is a row that a query finds by another text than its key, unless
+// SelfCheck names its table.
 type Schemas struct {
 	*Shop
 
@@ -36,6 +38,7 @@ type Drawn struct {
 	Values []string // of k, as SQL
 	Text   string   // of k, as SQL
 	Go     func(v any) string
+	Single bool     // keys are made of values that are no texts
 	Change []string // statements about it or what is published of it, each of which may be run at any time, and may fail
 }
 
@@ -47,6 +50,9 @@ type seen struct {
 	keys  map[string]bool
 	whole int
 }
+
+// Name is part of cdc.Kind.
+func (s *seen) Name() string { return "seen" }
 
 // InvalidateAll is part of cdc.Kind.
 func (s *seen) InvalidateAll(context.Context) error {
@@ -73,7 +79,7 @@ func (s *seen) has(key string) (seen, whole bool) {
 }
 
 func (s *seen) table(d Drawn, mistake func(string) string) cdc.Table {
-	return cdc.Table{Name: d.Name, Kinds: []cdc.Kind{s}, Changed: func(c cdc.Change) cacheguard.Changes {
+	return cdc.Table{Name: d.Name, Kinds: []cdc.Kind{s}, Changed: func(c cdc.Change) (changes cacheguard.Changes) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, row := range []cdc.Row{c.Old, c.New} {
@@ -82,9 +88,10 @@ func (s *seen) table(d Drawn, mistake func(string) string) cdc.Table {
 			}
 			if v, err := row.Value("k"); err == nil && v != nil { // the feed has the error
 				s.keys[mistake(d.Go(v))] = true
+				changes.Keys = append(changes.Keys, fmt.Sprintf("%.100s", "k:"+d.Go(v)))
 			}
 		}
-		return cacheguard.Changes{}
+		return changes
 	}}
 }
 
@@ -141,11 +148,17 @@ func (s *Schemas) round(r *rand.Rand, round int) {
 		}
 	}()
 	s.CatchUp(f)
+	checked := fmt.Sprint(f.(Checked).SelfCheck(s.Context()))
 	for step := range drawnSteps {
+		if step > 0 {
+			s.change(r, f, drawn, all)
+		}
 		keys, said := make([]map[string]bool, len(drawn)), make([]string, len(drawn))
 		for i, d := range drawn {
 			all[i].forget()
-			keys[i], said[i] = s.step(r, d, step)
+			if keys[i], said[i] = s.step(r, d, step); step == 0 && !d.Single && !s.planted {
+				s.texts(d, keys[i], checked)
+			}
 		}
 		s.CatchUpInTheEnd(f)
 		for i, d := range drawn {
@@ -161,6 +174,67 @@ func (s *Schemas) round(r *rand.Rand, round int) {
 				default:
 					s.Errorf("round %d, step %d: table %s (%s): key %q was not seen, after %s", round, step, d.Name, d.Make[0], key, said[i])
 				}
+			}
+		}
+	}
+}
+
+// change changes tables when nothing else does, and expects that the feed sees each row that is another one then.
+func (s *Schemas) change(r *rand.Rand, f Feed, drawn []Drawn, all []*seen) {
+	s.Helper()
+	before, said := make([]map[string]string, len(drawn)), make([]string, len(drawn))
+	for i, d := range drawn {
+		_ = s.Exec("INSERT INTO " + d.SQL + " (n, k) VALUES (0, " + d.Values[0] + ")") // which may fail
+		before[i] = s.rows(d)
+	}
+	s.CatchUpInTheEnd(f)
+	for i, d := range drawn {
+		all[i].forget()
+		if len(d.Change) > 0 {
+			said[i] = d.Change[r.IntN(len(d.Change))]
+			_ = s.Exec(said[i]) // the same
+		}
+	}
+	s.CatchUpInTheEnd(f)
+	for i, d := range drawn {
+		after := s.rows(d)
+		for key, n := range before[i] {
+			if seen, whole := all[i].has(key); n != after[key] && !seen && !whole && !s.planted {
+				s.Errorf("table %s (%s): the row of %q is another one, which was not seen, after %s", d.Name, d.Make[0], key, said[i])
+			}
+		}
+	}
+}
+
+// rows are the keys of a table, with the numbers of their rows.
+func (s *Schemas) rows(d Drawn) map[string]string {
+	s.Helper()
+	keys, err := s.Keys("SELECT " + d.Text + " FROM " + d.SQL + " WHERE k IS NOT NULL ORDER BY id")
+	if err != nil {
+		s.Fatal(err)
+	}
+	numbers, err := s.Keys("SELECT CAST(n AS char(10)) FROM " + d.SQL + " WHERE k IS NOT NULL ORDER BY id")
+	if err != nil || len(numbers) != len(keys) {
+		s.Fatal(err, len(numbers), len(keys))
+	}
+	all := make(map[string]string)
+	for i, key := range keys {
+		all[key] += numbers[i] + " "
+	}
+	return all
+}
+
+// texts looks for rows that a query finds by other texts than their keys.
+func (s *Schemas) texts(d Drawn, keys map[string]bool, checked string) {
+	s.Helper()
+	for key := range keys {
+		for _, other := range []string{strings.ToUpper(key), strings.ToLower(key), key + " ", " " + key, "0" + key} {
+			if keys[other] || strings.ContainsAny(other, "\\\x00") {
+				continue
+			}
+			found, err := s.Keys("SELECT " + d.Text + " FROM " + d.SQL + " WHERE k = '" + strings.ReplaceAll(other, "'", "''") + "'")
+			if err == nil && len(found) > 0 && !strings.Contains(checked, d.Name) {
+				s.Errorf("table %s (%s): the row of %q is found by %q, and SelfCheck does not name it", d.Name, d.Make[0], key, other)
 			}
 		}
 	}

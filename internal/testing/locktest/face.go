@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/run/config"
-	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // Held is a lease of a lock on Redis.
@@ -60,6 +60,8 @@ func RunFace[K OnRedis[L], L Held](t *testing.T, f Face[K, L]) {
 		"Do says that the lease was lost whatever else failed":            lostUnderDo[K, L],
 		"Do says that the lease was lost though Redis has it still":       overdue[K, L],
 		"calls on a server that hangs return its error":                   hangs[K, L],
+		"a call says that others have the lock when it was told so":       toldByRedis[K, L],
+		"a call does not say so when Redis did not":                       untoldByRedis[K, L],
 		"an unlock hands on when Redis is out of memory":                  outOfMemory[K, L],
 		"a restart that forgets a lock ends its lease and waiters go on":  forgets[K, L],
 		"a flush ends leases and queues waiters anew":                     flushed[K, L],

@@ -125,13 +125,10 @@ func languageTag(tag string) string {
 // weight reads a weight: q=0 to q=1, with at most three decimals (RFC 9110 section 12.4.2).
 func weight(param string) (thousandths int, ok bool) {
 	digits, ok := strings.CutPrefix(strings.ToLower(param), "q=")
-	if !ok || len(digits) == 0 || len(digits) > len("0.000") || digits[0] != '0' && digits[0] != '1' || len(digits) > 1 && digits[1] != '.' {
+	before, decimals, _ := strings.Cut(digits, ".")
+	if !ok || before != "0" && before != "1" || len(decimals) > 3 || strings.Trim(decimals, "0123456789") != "" {
 		return 0, false
 	}
-	decimals := "000"
-	if len(digits) > 2 {
-		decimals = (digits[2:] + "000")[:3]
-	}
-	n, err := strconv.Atoi(digits[:1] + decimals)
-	return n, err == nil && n <= 1000 && !strings.ContainsAny(decimals, "+-")
+	n, _ := strconv.Atoi((before + decimals + "000")[:4])
+	return n, n <= 1000
 }

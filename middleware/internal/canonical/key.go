@@ -7,9 +7,12 @@
 package canonical
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/cacheguard/go/middleware/internal/record"
@@ -40,6 +43,7 @@ type Settings struct {
 	IgnoreQuery, OnlyQuery  []string // names of parameters; a star at the end stands for any text
 	Cookies                 []string
 	Claim                   func(*http.Request) string
+	Host                    string // of all requests; empty: each has its own
 	MaxURL                  int
 }
 
@@ -70,7 +74,7 @@ func (n *Namer) kind(what string) string {
 
 // Page is the key of the page that a canonical request asks for, and its location. Both share their memory.
 func (n *Namer) Page(r *http.Request) (key, location string) {
-	whole := placeOf(r).locationAfter(n.pages)
+	whole := nameIn(r).after(n.pages)
 	if location = whole[len(n.pages):]; len(location) > maxLocation {
 		location = condensed(location)
 		return n.PageKey(location), location
@@ -90,33 +94,68 @@ func (n *Namer) VariantKey(location string, vary []record.Pair) string {
 	return n.Key("variant", location+digested(b.String()))
 }
 
-// Keys are those under which the page that a request asks for may be stored, whichever connection the instances were asked through.
-func (n *Namer) Keys(r *http.Request) (keys []string) {
-	p := placeOf(n.Request(r))
-	named := r.URL.Scheme != ""
-	for _, p.connection = range []string{"http", "https"} {
-		if !named {
-			p.scheme = p.connection
-		}
-		all := p
-		all.query = searched
-		keys = append(keys, n.PageKey(p.location()), n.PageKey(all.location()))
-	}
-	return keys
+// Keys are those under which the page that a request asks for may be stored.
+func (n *Namer) Keys(r *http.Request) []string {
+	p := nameIn(n.Request(r))
+	all := p
+	all.query = searched
+	return []string{n.PageKey(p.location()), n.PageKey(all.location())}
 }
 
-// AllKeys are Keys for every scheme that clients may have used: behind a proxy that ends TLS, the instances do not know it. A router may
-// also have made another URL of the one that the client asked for.
-func (n *Namer) AllKeys(r *http.Request) (keys []string) {
-	for _, scheme := range []string{r.URL.Scheme, "http", "https"} {
-		u := *r.URL
-		u.Scheme = scheme
-		keys = append(keys, n.Keys(&http.Request{URL: &u, Host: r.Host})...)
-		if r.RequestURI != "" {
-			keys = append(keys, n.Keys(&http.Request{URL: &u, Host: r.Host, RequestURI: r.RequestURI})...)
-		}
+// AllKeys are Keys, also by the URL that a router may have made of the one that the client asked for.
+func (n *Namer) AllKeys(r *http.Request) []string {
+	made := *r
+	made.RequestURI = ""
+	return rules.Sorted(append(n.Keys(r), n.Keys(&made)...))
+}
+
+// Asked is what a request asks for, noted before its handler may change that.
+type Asked struct {
+	Keys    []string // of its page
+	Site    string   // of its page
+	base    url.URL  // what references in the response are relative to
+	schemes []string // that the client may have used
+}
+
+// Asked notes it.
+func (n *Namer) Asked(r *http.Request) Asked {
+	a := Asked{Keys: n.Keys(r), Site: Site(n.Location(r)), base: *r.URL}
+	if sent, err := url.ParseRequestURI(r.RequestURI); err == nil {
+		a.base.Path, a.base.RawPath = sent.Path, sent.RawPath
 	}
-	return rules.Sorted(keys)
+	a.base.Scheme, a.base.Host = cmp.Or(strings.ToLower(r.URL.Scheme), connection(r)), cmp.Or(r.Host, r.URL.Host)
+	a.schemes = append([]string{a.base.Scheme}, rules.List(r.Header["X-Forwarded-Proto"])...)
+	return a
+}
+
+// KeysOf are Keys of the page of the same origin that a field of the response refers to; none: it refers to none. The connection
+// names the scheme, or a proxy in front does.
+func (n *Namer) KeysOf(a *Asked, reference string) []string {
+	u, err := url.Parse(AsSent(reference))
+	if reference == "" || err != nil {
+		return nil
+	}
+	u = a.resolve(u)
+	isScheme := func(scheme string) bool { return strings.EqualFold(scheme, u.Scheme) }
+	if !slices.ContainsFunc(a.schemes, isScheme) || normalHost(u.Host, u.Scheme) != normalHost(a.base.Host, u.Scheme) {
+		return nil
+	}
+	return n.Keys(&http.Request{URL: u, Host: u.Host})
+}
+
+// resolve is the reference as a URL, with its dots: package url knows no dots that are escaped, and makes one slash of two behind others.
+func (a *Asked) resolve(reference *url.URL) *url.URL {
+	u, path, base := a.base.ResolveReference(reference), reference.EscapedPath(), a.base.EscapedPath()
+	switch {
+	case reference.Host != "" || strings.HasPrefix(path, "/"):
+	case path == "":
+		path = base
+	default:
+		path = base[:strings.LastIndexByte(base, '/')+1] + path
+	}
+	u.Path, _ = url.PathUnescape(path) // both have been parsed
+	u.RawPath = path
+	return u
 }
 
 // bounded is a text as it is, or, if it is longer than that, its beginning and a digest: clients choose its length, and Redis holds it. No

@@ -2,25 +2,22 @@ package canonical
 
 import (
 	"cmp"
+	"crypto/tls"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 )
 
-// place is what a canonical request asks for: which page.
-type place struct {
-	scheme, host string // as the client or a middleware in front of the cache named them
-	connection   string // the scheme of the connection; it counts too, as handlers can see it
-	path, query  string // the query with its question mark
-}
-
-// Request is what counts of a request's host and URL, as a request: every other one that asks for the same page is the same to a handler. It
-// is the request itself if all of it counts.
+// Request is what counts of a request's host and URL, as a request: every other one that asks for the same page is the same to a handler, but for
+// what Unnamed tells apart. It is the request itself if all of it counts.
 func (n *Namer) Request(r *http.Request) *http.Request {
-	u, host, line := *r.URL, strings.ToLower(r.Host), r.RequestURI
-	u.Scheme, u.Host, u.OmitHost, u.Fragment, u.RawFragment = strings.ToLower(u.Scheme), strings.ToLower(u.Host), false, "", ""
-	host = cmp.Or(host, u.Host)
+	u, line := *r.URL, r.RequestURI
+	u.Scheme, u.OmitHost, u.Fragment, u.RawFragment = strings.ToLower(u.Scheme), false, "", ""
+	scheme := cmp.Or(u.Scheme, connection(r))
+	host := normalHost(cmp.Or(n.set.Host, r.Host, u.Host), scheme)
+	u.Host = normalHost(u.Host, scheme)
 	if u.RawPath != "" && u.RawPath == (&url.URL{Path: u.Path}).EscapedPath() {
 		u.RawPath = ""
 	}
@@ -40,110 +37,114 @@ func (n *Namer) Request(r *http.Request) *http.Request {
 	return &changed
 }
 
-// Form is the form of a canonical request: of its query alone, whoever read it in front. If the query is malformed, the handler is to find
-// that out.
-func Form(r *http.Request) {
+// connection is the scheme of a request's connection.
+func connection(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// Settle gives what does not count of a canonical request its one form: what is neither URL, Host nor field. The form is of the query alone, whoever
+// read it in front; if the query is malformed, the handler is to find that out. Of TLS, the client's certificate and what only this connection can
+// have stay. The context, the address and what a router in front has found out belong to the client that caused the load.
+func Settle(r *http.Request) {
+	r.Method, r.Proto, r.ProtoMajor, r.ProtoMinor, r.Close = http.MethodGet, "HTTP/1.1", 1, 1, false
+	r.Body, r.GetBody, r.Trailer, r.Response, r.Cancel = http.NoBody, nil, nil, nil, nil //nolint:staticcheck // handlers may read Cancel
 	r.Form, r.PostForm, r.MultipartForm = nil, nil, nil
 	if r.ParseForm() != nil {
 		r.Form, r.PostForm = nil, nil
 	}
+	if r.TLS == nil {
+		return
+	}
+	s := *r.TLS
+	s.Version, s.HandshakeComplete, s.DidResume, s.HelloRetryRequest, s.ECHAccepted = tls.VersionTLS13, true, false, false, false
+	s.CipherSuite, s.CurveID, s.ServerName = tls.TLS_AES_128_GCM_SHA256, tls.X25519, (&url.URL{Host: r.Host}).Hostname()
+	s.NegotiatedProtocol, s.NegotiatedProtocolIsMutual = "http/1.1", true //nolint:staticcheck // it always is
+	s.SignedCertificateTimestamps, s.OCSPResponse, s.TLSUnique = nil, nil, nil
+	r.TLS = &s
 }
 
-// Location is the URL of the page that a request asks for; the beginning and a digest of a long one.
-func (n *Namer) Location(r *http.Request) string { return placeOf(n.Request(r)).location() }
+// Location is the name of the page that a request asks for.
+func (n *Namer) Location(r *http.Request) string { return nameIn(n.Request(r)).location() }
 
 // Split is the location of the path that a canonical request asks for, and its query.
 func Split(r *http.Request) (path, query string) {
-	p := placeOf(r)
+	p := nameIn(r)
 	query, p.query = p.query, ""
 	return p.location(), query
 }
 
-// Origin is the scheme and host of a location, as Base has them.
-func Origin(location string) string {
-	scheme, rest, _ := strings.Cut(location, "://")
-	scheme, _, _ = strings.Cut(scheme, "+") // of the connection
-	host, _, _ := strings.Cut(rest, "/")
-	return scheme + "://" + host
+// Site is the host of a location, as locations begin.
+func Site(location string) string {
+	host, _, _ := strings.Cut(location[len("//"):], "/")
+	return "//" + host
 }
 
-// Base is the URL that references in the response to a request are relative to.
-func (n *Namer) Base(r *http.Request) url.URL {
-	p := placeOf(n.Request(r))
-	base := url.URL{Scheme: p.scheme, Host: p.host, Path: r.URL.Path, RawPath: r.URL.RawPath}
-	if asked, err := url.ParseRequestURI(r.RequestURI); err == nil {
-		base.Path, base.RawPath = asked.Path, asked.RawPath
-	}
-	return base
+// nameIn is the name of the page that a canonical request asks for.
+func nameIn(r *http.Request) name {
+	path, query := line(r)
+	return nameOf(r.Host, path, query)
 }
 
-func (p place) location() string { return condensed(p.locationAfter("")) }
-
-func (p place) locationAfter(prefix string) string {
-	scheme := p.scheme
-	if scheme != p.connection {
-		scheme += "+" + p.connection
-	}
-	return prefix + scheme + "://" + p.host + p.path + p.query
-}
-
-// placeOf is what a canonical request asks for. The path and the query come from the request line, if there is one: a router in front may
-// have removed the part of the URL that tells applications apart.
-func placeOf(r *http.Request) place {
-	p := place{scheme: r.URL.Scheme, host: r.Host, connection: "http"}
-	if r.TLS != nil {
-		p.connection = "https"
-	}
-	p.scheme = cmp.Or(p.scheme, p.connection)
-	var sent bool
-	if p.path, p.query, sent = requestLine(r); !sent {
-		p.path, p.query = escapedPath(r.URL), queryOf(r.URL)
-	}
-	return p
-}
-
-// requestLine is the path and query of a request as they were sent.
-func requestLine(r *http.Request) (path, query string, ok bool) {
-	if r.RequestURI == "" { // no server received it
-		return "", "", false
-	}
-	if r.RequestURI[0] != '/' {
-		u, err := url.ParseRequestURI(r.RequestURI)
-		if err != nil {
-			return "", "", false // it names no page
+// line is the path and query of a request as they were sent: those of the request line, if there is one, as a router in front may have removed
+// the part of the URL that tells applications apart.
+func line(r *http.Request) (path, query string) {
+	u := r.URL
+	switch sent := r.RequestURI; {
+	case sent == "": // no server received it
+	case sent[0] == '/':
+		if i := strings.IndexByte(sent, '?'); i >= 0 {
+			return sent[:i], sent[i:]
 		}
-		return escapedPath(u), queryOf(u), true
+		return sent, ""
+	default:
+		if asked, err := url.ParseRequestURI(sent); err == nil { // else it names no page
+			u = asked
+		}
 	}
-	if i := strings.IndexByte(r.RequestURI, '?'); i >= 0 {
-		return r.RequestURI[:i], r.RequestURI[i:], true
+	if path, err := url.PathUnescape(u.RawPath); err == nil && path == u.Path {
+		return u.RawPath, queryOf(u) // EscapedPath alone turns a badly escaped path into that of another page
 	}
-	return r.RequestURI, "", true
+	return u.EscapedPath(), queryOf(u)
 }
 
-// rewritten is what the handler of a canonical request sees of the URL beside its location: how the client wrote it, if not in origin form, as handlers copy
-// that into links and redirects; the host, if a middleware in front has set one; and the path and query that a router has made.
-func rewritten(r *http.Request) (seen string) {
-	path, query, ok := requestLine(r)
-	if !ok {
-		return ""
+// seen is what the handler of a canonical request sees of the URL beside the name of the page: how the client wrote it, if not as in the name, as
+// handlers copy that into links and redirects; the host, if a middleware in front has set one; and the path and query that a router has made. The
+// notation of the query is for itself.
+func seen(r *http.Request) (rest, query string) {
+	path, query := line(r)
+	named, whole, touched := nameOf("", path, query), "", ""
+	if r.RequestURI != "" && r.RequestURI[0] != '/' {
+		whole = r.RequestURI
 	}
-	if r.RequestURI[0] != '/' {
-		seen = r.RequestURI + Separator
+	if !isUntouched(r, path, query) {
+		touched = "=" + escapedPath(r.URL)
+		if !isQueryOf(r.URL, query) { // else the query is the page's
+			touched += Separator + "?" + queryOf(r.URL)
+		}
 	}
-	if r.URL.Host != "" {
-		seen += "//" + r.URL.Host
+	if path == named.path {
+		path = ""
 	}
-	if r.URL.RawPath == "" && r.URL.EscapedPath() == path && isQueryOf(r.URL, query) {
-		return seen
+	if query == named.query {
+		query = ""
 	}
-	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && u.Path == r.URL.Path && u.RawPath == r.URL.RawPath && queryOf(u) == queryOf(r.URL) {
-		return seen
+	if whole+path+r.URL.Host+touched == "" {
+		return "", query
 	}
-	seen += escapedPath(r.URL) + Separator
-	if isQueryOf(r.URL, query) {
-		return seen // the query is the page's
+	return fmt.Sprintf("%q", []string{whole, path, r.URL.Host, touched}), query
+}
+
+// isUntouched reports whether the URL is what net/http makes of that line.
+func isUntouched(r *http.Request, path, query string) bool {
+	u := r.URL
+	if r.RequestURI == "" || u.RawPath == "" && u.EscapedPath() == path && isQueryOf(u, query) {
+		return true
 	}
-	return seen + "?" + queryOf(r.URL)
+	made, err := url.ParseRequestURI(r.RequestURI)
+	return err == nil && made.Path == u.Path && made.RawPath == u.RawPath && queryOf(made) == queryOf(u)
 }
 
 // escapedPath is a path as it was sent. (EscapedPath alone turns a badly escaped path into that of another page.)
@@ -155,7 +156,7 @@ func escapedPath(u *url.URL) string {
 	return path
 }
 
-// isQueryOf reports whether queryOf would return the query.
+// isQueryOf reports whether queryOf would return the query. It allocates nothing: each request asks.
 func isQueryOf(u *url.URL, query string) bool {
 	if u.RawQuery != "" || u.ForceQuery {
 		return len(query) > 0 && query[1:] == u.RawQuery
@@ -222,5 +223,5 @@ func (n *Namer) TooLong(r *http.Request) bool { return len(r.RequestURI)+len(r.H
 // Odd reports whether a request names its page in a way that is never needed and could be confused with another page: a URL with a user
 // or without a path, or a Host with characters that end a host.
 func (n *Namer) Odd(r *http.Request) bool {
-	return r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, "/?#@\\\n") || strings.Contains(r.URL.Scheme, "+")
+	return r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, "/?#@\\\n")
 }

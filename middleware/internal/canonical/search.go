@@ -163,11 +163,16 @@ func pathOf(location string) string {
 // Searched is the key and the location of all pages of the path that a canonical request asks for, and what selects among them. Their handler
 // gets the whole query: like Vary, the field is the page's own word, and when it changes, the client must still have its own response.
 func (n *Namer) Searched(r *http.Request, s *Search) (key, location string, selects record.Pair) {
-	p := placeOf(r)
+	p := nameIn(r)
 	selects = record.Pair{Name: bySearch, Value: short(s.Normal(p.query))}
 	p.query = searched
 	location = p.location()
 	return n.PageKey(location), location, selects
+}
+
+// WithoutQuery is what selects among pages whose queries are selected by what counts of them, in whatever notation.
+func WithoutQuery(unnamed []record.Pair) []record.Pair {
+	return slices.DeleteFunc(unnamed, func(p record.Pair) bool { return p.Name == byQuery })
 }
 
 // Searches remembers what the responses of paths said last, in a bounded memory.

@@ -48,8 +48,11 @@ const (
 	colon           = ":"
 	byAuthorization = ":authorization" // that there is one
 	byCookie        = ":cookie"        // that there is one
-	byHost          = ":host"          // the host as it was sent, if not in lower case and http.ServeMux in front has read it
-	byURL           = ":url"           // the URL that the handler sees, if it is not in origin form, or a router in front made it
+	byHost          = ":host"          // the host that the handler sees, or that a router in front has read, if it is not the name's
+	byScheme        = ":scheme"        // of the connection and of the URL, if there is TLS, or a scheme in the URL
+	byCertificate   = ":certificate"   // of the client
+	byURL           = ":url"           // the URL, as seen has it
+	byQuery         = ":query"         // and of the query
 	byClaim         = ":claim"         // what Settings.Claim returns
 	byNamedCookie   = ":cookie="       // begins the name of each of Settings.Cookies
 )
@@ -67,26 +70,39 @@ func keyFields(more, less []string) map[string]struct{} {
 }
 
 // Unnamed is what selects among the variants of a page for this canonical request although no Vary names it, in any order. Host is as it was
-// sent.
+// sent, if a router in front has read it.
 func (n *Namer) Unnamed(r *http.Request, host string) (list []record.Pair) {
-	if host != r.Host && r.Pattern != "" {
-		list = append(list, record.Pair{Name: byHost, Value: short("=" + host)})
+	add := func(name, value string) { list = append(list, record.Pair{Name: name, Value: value}) }
+	if host != "" && host != r.Host {
+		add(byHost, short("="+host))
+	} else if r.Host != normalHost(r.Host, "") {
+		add(byHost, short(r.Host))
+	}
+	if r.TLS != nil || r.URL.Scheme != "" {
+		add(byScheme, connection(r)+"+"+r.URL.Scheme)
+	}
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		add(byCertificate, digested(string(r.TLS.PeerCertificates[0].Raw)))
 	}
 	for name, lines := range r.Header { // of which there are fewer than keyFields
 		if n.shapes(name) {
 			if value := n.normal(name, lines); value != "" {
-				list = append(list, record.Pair{Name: colon + name, Value: value})
+				add(colon+name, value)
 			}
 		}
 	}
 	if len(r.Header["Authorization"]) > 0 {
-		list = append(list, record.Pair{Name: byAuthorization, Value: "="})
+		add(byAuthorization, "=")
 	}
 	if n.set.Guesses && len(r.Header["Cookie"]) > 0 {
-		list = append(list, record.Pair{Name: byCookie, Value: "="})
+		add(byCookie, "=")
 	}
-	if u := rewritten(r); u != "" {
-		list = append(list, record.Pair{Name: byURL, Value: short(u)})
+	url, query := seen(r)
+	if url != "" {
+		add(byURL, short(url))
+	}
+	if query != "" {
+		add(byQuery, short(query))
 	}
 	if n.set.Claim != nil || len(n.set.Cookies) > 0 {
 		list = append(list, n.chosen(r)...)

@@ -26,7 +26,7 @@ func (e *Record) Encode() []byte {
 		text = appendString(text, s)
 	}
 	for _, n := range []int64{
-		int64(e.Status), e.Received.UnixMilli(), e.softened(), int64(e.Until), int64(e.Variants), int64(e.Terms.Lifetime), int64(e.Terms.Age),
+		int64(e.Status), e.Received.UnixMilli(), e.Softened, int64(e.Until), int64(e.Variants), int64(e.Terms.Lifetime), int64(e.Terms.Age),
 		int64(e.Terms.SWR), int64(e.Terms.SIE),
 	} {
 		text = binary.AppendVarint(text, n)
@@ -42,13 +42,6 @@ func (e *Record) Encode() []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(text)))
 	return append(append(b, text...), e.Body...)
-}
-
-func (e *Record) softened() int64 {
-	if e.Softened.IsZero() {
-		return 0
-	}
-	return e.Softened.UnixMilli()
 }
 
 func appendString(b []byte, s string) []byte {
@@ -88,10 +81,7 @@ func Decode(b []byte) (*Record, error) {
 	}
 	t.rest = t.rest[2:]
 	e.ID, e.Old, e.Page, e.Location, e.Route = t.string(), t.string(), t.string(), t.string(), t.string()
-	e.Status, e.Received = int(t.int()), time.UnixMilli(t.int())
-	if softened := t.int(); softened != 0 {
-		e.Softened = time.UnixMilli(softened)
-	}
+	e.Status, e.Received, e.Softened = int(t.int()), time.UnixMilli(t.int()), t.int()
 	e.Until, e.Variants = time.Duration(t.int()), time.Duration(t.int())
 	e.Terms.Lifetime, e.Terms.Age = time.Duration(t.int()), time.Duration(t.int())
 	e.Terms.SWR, e.Terms.SIE = time.Duration(t.int()), time.Duration(t.int())

@@ -39,7 +39,7 @@ type Record struct {
 	Terms    Terms         // as they were at Received
 	Until    time.Duration // PassThrough: how long the mark holds, from Received on
 	Variants time.Duration // how long the variants of the page need it, from Received on
-	Softened time.Time     // when a soft invalidation made it stale; zero: none did
+	Softened int64         // when a soft invalidation made it stale, in Unix milliseconds; 0: none did
 	StandsIn bool          // it is stale, and served because the handler failed
 	Leftover bool          // it was there before, and the response that should have replaced it could not be stored
 	Vary     []Pair        // the fields that select it, with their values in the request

@@ -59,7 +59,7 @@ func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
 	d, isTargeted := s.directives(a.Header)
 	t := record.Terms{
 		NoCache: d.NoCache, Strict: d.MustRevalidate || d.ProxyRevalidate, NoStale: d.SMaxAge.Given,
-		Shared: d.Public || d.SMaxAge.Given || d.MustRevalidate,
+		Shared: d.Public || d.SMaxAge.Given || d.Shares,
 		SWR:    d.StaleWhileRevalidate.Duration, SIE: d.StaleIfError.Duration,
 		Age: a.age(),
 	}
@@ -108,7 +108,7 @@ func (s *Settings) directives(h http.Header) (d Directives, isTargeted bool) {
 // Forbids reports whether a header says that nobody else may have the response.
 func (s *Settings) Forbids(h http.Header) bool {
 	d, _ := s.directives(h)
-	return d.Private || d.NoStore && !d.MustUnderstand
+	return d.Private || d.NoStore && !d.Understands
 }
 
 // Correct lets Override correct a header.
@@ -216,7 +216,7 @@ func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessme
 	case a.Status < 200, a.Status > 999, a.Status == http.StatusPartialContent, a.Status == http.StatusNotModified,
 		d.MustUnderstand && !understood[a.Status]:
 		return "status"
-	case d.NoStore && !d.MustUnderstand:
+	case d.NoStore && !d.Understands:
 		return "no-store"
 	case d.Private:
 		return "private"
@@ -224,7 +224,7 @@ func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessme
 		return "authorization"
 	case slices.ContainsFunc(a.Header["Set-Cookie"], func(c string) bool { return !slices.Contains(a.Front["Set-Cookie"], c) }) && !s.StoreSetCookie && !slices.Contains(out.Without, "Set-Cookie"):
 		return setCookie
-	case slices.ContainsFunc(List(a.Header["Vary"]), notAField):
+	case slices.ContainsFunc(List(a.Header["Vary"]), func(name string) bool { return name == "*" || !record.IsToken(name) }):
 		return "vary"
 	case !record.Clean(record.Pairs(a.Header, Trailers(a.Header))):
 		return badField

@@ -19,6 +19,7 @@ type Directives struct {
 	NoStore, OnlyIfCached                   bool
 	Public, MustRevalidate, ProxyRevalidate bool
 	MustUnderstand                          bool
+	Understands, Shares                     bool     // must-understand and must-revalidate, as far as they permit something
 	NoCache, Private                        bool     // without a list of fields
 	Without                                 []string // the fields that no-cache and private list: not to be stored
 	MaxAge, SMaxAge, MinFresh, MaxStale     Seconds
@@ -110,55 +111,59 @@ func cutToken(s string) (token, rest string) {
 	return s[:len(s)-len(rest)], rest
 }
 
-// set sets one directive. Unknown directives are ignored (RFC 9111 section 5.2.3).
+// set sets one directive. Unknown directives are ignored, as are extensions that cannot be parsed (RFC 9111 section 5.2.3). What forbids counts
+// in its strictest reading, whatever its argument is; what permits counts only without one.
 func (d *Directives) set(name, arg string) {
 	arg, hasArg := strings.CutPrefix(arg, "=")
+	d.Public = d.Public || name == "public" && !hasArg
+	d.Understands = d.Understands || name == "must-understand" && !hasArg
+	d.Shares = d.Shares || name == "must-revalidate" && !hasArg
 	switch name {
 	case "no-cache":
-		d.limit(&d.NoCache, arg, hasArg)
+		d.limit(&d.NoCache, arg)
 	case "private":
-		d.limit(&d.Private, arg, hasArg)
-	case "max-stale":
-		if !hasArg {
-			d.MaxStale = Seconds{Longest, true}
-			return
+		d.limit(&d.Private, arg)
+	case "max-age":
+		d.seconds(&d.MaxAge, arg)
+	case "s-maxage":
+		d.seconds(&d.SMaxAge, arg)
+	case "min-fresh":
+		t, ok := parseSeconds(arg)
+		if !ok {
+			t = Longest
 		}
-		d.seconds(&d.MaxStale, arg)
+		d.MinFresh = Seconds{max(d.MinFresh.Duration, t), true}
+	case "max-stale":
+		if !hasArg && !d.MaxStale.Given {
+			d.MaxStale = Seconds{Longest, true}
+		}
+		d.MaxStale.least(arg)
+	case "stale-while-revalidate":
+		d.StaleWhileRevalidate.least(arg)
+	case "stale-if-error":
+		d.StaleIfError.least(arg)
 	default:
 		if flag := flags[name]; flag != nil {
 			*flag(d) = true
-		} else if field := deltas[name]; field != nil {
-			d.seconds(field(d), arg)
 		}
 	}
 }
 
-// flags and deltas are where directives without and with a number are kept.
-var (
-	flags = map[string]func(*Directives) *bool{
-		"no-store":         func(d *Directives) *bool { return &d.NoStore },
-		"only-if-cached":   func(d *Directives) *bool { return &d.OnlyIfCached },
-		"public":           func(d *Directives) *bool { return &d.Public },
-		"must-revalidate":  func(d *Directives) *bool { return &d.MustRevalidate },
-		"proxy-revalidate": func(d *Directives) *bool { return &d.ProxyRevalidate },
-		"must-understand":  func(d *Directives) *bool { return &d.MustUnderstand },
-	}
-	deltas = map[string]func(*Directives) *Seconds{
-		"max-age":                func(d *Directives) *Seconds { return &d.MaxAge },
-		"s-maxage":               func(d *Directives) *Seconds { return &d.SMaxAge },
-		"min-fresh":              func(d *Directives) *Seconds { return &d.MinFresh },
-		"stale-while-revalidate": func(d *Directives) *Seconds { return &d.StaleWhileRevalidate },
-		"stale-if-error":         func(d *Directives) *Seconds { return &d.StaleIfError },
-	}
-)
+// flags are where directives that forbid are kept.
+var flags = map[string]func(*Directives) *bool{
+	"no-store":         func(d *Directives) *bool { return &d.NoStore },
+	"only-if-cached":   func(d *Directives) *bool { return &d.OnlyIfCached },
+	"must-revalidate":  func(d *Directives) *bool { return &d.MustRevalidate },
+	"proxy-revalidate": func(d *Directives) *bool { return &d.ProxyRevalidate },
+	"must-understand":  func(d *Directives) *bool { return &d.MustUnderstand },
+}
 
-// limit sets no-cache or private: for the whole response, or for the listed fields.
-func (d *Directives) limit(whole *bool, fields string, hasFields bool) {
-	listed := strings.FieldsFunc(fields, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
-	if !hasFields || len(listed) == 0 {
-		*whole = true
-	}
-	for _, field := range listed {
+// limit sets no-cache or private: for the listed fields, or for the whole response, if the list is not one of names.
+func (d *Directives) limit(whole *bool, fields string) {
+	for field := range strings.SplitSeq(fields, ",") {
+		if field = strings.Trim(field, " \t"); field == "" || !record.IsToken(field) {
+			*whole = true
+		}
 		d.Without = append(d.Without, http.CanonicalHeaderKey(field))
 	}
 }
@@ -171,6 +176,13 @@ func (d *Directives) seconds(field *Seconds, arg string) {
 		return
 	}
 	*field = Seconds{t, true}
+}
+
+// least sets how long something is permitted. Of several arguments, the smallest that is a number counts.
+func (s *Seconds) least(arg string) {
+	if t, ok := parseSeconds(arg); ok && (!s.Given || t < s.Duration) {
+		*s = Seconds{t, true}
+	}
 }
 
 // parseSeconds parses delta-seconds: digits only.
@@ -189,7 +201,7 @@ func parseSeconds(s string) (time.Duration, bool) {
 }
 
 // targeted parses the first of the fields that is present and valid. It counts instead of Cache-Control and Expires (RFC 9213). These fields
-// are Dictionaries of Structured Fields; members of a wrong type are ignored.
+// are Dictionaries of Structured Fields; members of a wrong type are ignored, unless they forbid something.
 func targeted(h http.Header, fields []string) (d Directives, found bool) {
 	for _, field := range fields {
 		lines := h.Values(field)
@@ -204,6 +216,9 @@ func targeted(h http.Header, fields []string) (d Directives, found bool) {
 			member, _ := dict.Get(name)
 			d.setMember(name, member)
 		}
+		if strings.Count(strings.Join(lines, ","), "private") > 1 {
+			d.Private = d.Private || len(d.Without) > 0 // the Dictionary has only the last of them
+		}
 		return d, true
 	}
 	return d, false
@@ -211,14 +226,17 @@ func targeted(h http.Header, fields []string) (d Directives, found bool) {
 
 func (d *Directives) setMember(name string, member httpsfv.Member) {
 	listed, isString := Value[string](member)
-	yes, _ := Value[bool](member)
+	yes, isBool := Value[bool](member)
 	n, isInt := Value[int64](member)
 	switch mayList := name == "no-cache" || name == "private"; {
-	case mayList && isString:
-		d.set(name, "="+listed)
-	case yes && (mayList || flags[name] != nil):
-		d.set(name, "")
-	case isInt && n >= 0 && deltas[name] != nil:
+	case isInt && n >= 0 && !mayList:
 		d.set(name, "="+strconv.FormatInt(n, 10))
+	case name == "max-age", name == "s-maxage", isBool && !yes:
+	case yes:
+		d.set(name, "")
+	case isString && mayList:
+		d.set(name, "="+listed)
+	default:
+		d.set(name, "=?") // what no directive has: neither a number nor names of fields
 	}
 }

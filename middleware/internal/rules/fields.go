@@ -35,11 +35,6 @@ func List(lines []string) (members []string) {
 	return members
 }
 
-// notAField reports whether a member of Vary is not the name of a field: * is not, and what is no token may mean anything.
-func notAField(name string) bool {
-	return name == "*" || !record.IsToken(name)
-}
-
 // Names returns the members of a list of field names, in canonical form.
 func Names(lines []string) []string {
 	names := List(lines)

@@ -10,14 +10,11 @@ var fixed = setOf(405, 414, 501)
 var methods = setOf("CONNECT", "COPY", "DELETE", "LINK", "LOCK", "MERGE", "MKCOL", "MOVE", "OPTIONS", "PATCH", "POST", "PROPFIND", "PROPPATCH",
 	"PURGE", "PUT", "QUERY", "REPORT", "SEARCH", "TRACE", "UNLINK", "UNLOCK")
 
-// IsSafe reports whether IANA's registry says that a method changes nothing.
-func IsSafe(method string) bool {
-	switch method {
-	case "GET", "HEAD", "OPTIONS", "TRACE", "PRI", "PROPFIND", "QUERY", "REPORT", "SEARCH":
-		return true
-	}
-	return false
-}
+// safe are the methods that change nothing, as IANA's registry says.
+var safe = setOf("GET", "HEAD", "OPTIONS", "TRACE", "PRI", "PROPFIND", "QUERY", "REPORT", "SEARCH")
+
+// IsSafe reports whether a method changes nothing.
+func IsSafe(method string) bool { return safe[method] }
 
 // understood are the status codes whose caching rules this cache follows: those of RFC 9110.
 var understood = setOf(200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308, 400, 401, 402, 403, 404, 405,

@@ -84,10 +84,11 @@ func DeclaredSize(status int, h http.Header) int64 {
 	return size
 }
 
-// DropConditions removes the conditions from the header of a request.
+// DropConditions removes the conditions and the range from the header of a request.
 func DropConditions(h http.Header) {
-	h.Del("If-None-Match")
-	h.Del("If-Modified-Since")
+	for _, name := range []string{"If-None-Match", "If-Modified-Since", "If-Range", "Range"} {
+		h.Del(name)
+	}
 }
 
 // Unchanged reports whether the client already has the response with these fields, according to the condition that it sent (RFC 9110

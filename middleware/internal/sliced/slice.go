@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -46,10 +45,10 @@ const maxTries = 3
 
 // retrieve gets the bytes of the slice, from the cache or the handler. The error is a Refusal if the handler does not have it.
 func (s *slice) retrieve(ctx context.Context) (body []byte, how cacheguard.Outcome, err error) {
-	source := cacheguard.Source[[]byte]{Judge: s.evaluate, Load: s.load, Unlimited: s.page.Store.Unlimited}
-	read := &pages.Read{Context: ctx, Key: s.key()}
+	source := cacheguard.Source[[]byte]{Judge: s.evaluate, Load: s.load, Unlimited: s.page.Store.Unlimited, Part: true}
+	key := s.key()
 	for tries := range maxTries {
-		raw, how, err := cacheguard.Fetch(read, s.page.Store.Guard, read.Key, source)
+		raw, how, err := cacheguard.Fetch(ctx, s.page.Store.Guard, key, source)
 		if err != nil {
 			return nil, how, err
 		}
@@ -102,7 +101,7 @@ func (s *slice) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	if old != nil {
 		if rec, err := record.Decode(*old); err == nil && s.is(rec) && s.vouched(rec, s.page.Store.Clock.Now()) {
 			rec.Received, rec.Terms = s.page.Head.Received, s.page.Head.Terms
-			pages.Again(ctx)
+			cacheguard.KeepTags(ctx)
 			cacheguard.SetTTL(ctx, s.page.Store.Rules.Remaining(s.page.Head, s.page.Store.Clock.Now()))
 			return rec.Encode(), nil
 		}

@@ -61,12 +61,7 @@ func SetHeader(h http.Header, rec *record.Record) {
 			delete(h, p.Name)
 		}
 	}
-	inFront := len(h) > 0
 	for name, values := range rec.Fields() {
-		if !inFront {
-			h[name] = values
-			continue
-		}
 		if before := h[name]; len(before) > 0 && (name == "Vary" || name == "Set-Cookie" || slices.Contains(rec.Front, record.Pair{Name: name, Value: added})) {
 			for _, v := range values {
 				if !slices.Contains(before, v) {

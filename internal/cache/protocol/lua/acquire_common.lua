@@ -1,4 +1,4 @@
--- Runs before acquire.lua, as one script with it; acquire.lua goes on with h, now, left, stands, usable, limit, take and register. It
+-- Runs before acquire.lua, as one script with it; acquire.lua goes on with h, now, left, stands, told, usable, limit, take and register. It
 -- answers the common cases: a value that the caller can use, nothing at all, or a lease whose holder is alive. These need none of
 -- the prelude's functions, and read no key that is known to be absent.
 local there = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
@@ -8,17 +8,17 @@ end
 
 local value = there > 0 and redis.pcall('GET', KEYS[1])
 local usable = type(value) == 'string'
-if usable and not ARGV[6] then
+if usable and not ARGV[7] then
   return {'value', value, 0}
 end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if usable then
-  if string.sub(value, 1, tonumber(ARGV[7])) ~= ARGV[6] then
+  if string.sub(value, 1, tonumber(ARGV[8])) ~= ARGV[7] then
     return {'value', value, 0}
   end
-  local at = tonumber(ARGV[8])
+  local at = tonumber(ARGV[9])
   if at > 0 and #value > at + 11 then
     local a, b, c, d, e, f, _, g, h, i, j, k = string.byte(value, at, at + 11)
     local written = ((((a * 256 + b) * 256 + c) * 256 + d) * 256 + e) * 256 + f
@@ -57,9 +57,10 @@ local beside = value and there - 1 or there -- lease, intent, intents of transac
 if beside == 0 then
   return take()
 end
-local h = redis.pcall('HMGET', KEYS[2], 'token', 'deadline', 'generation', 'failed', 'error', 'length')
+local h = redis.pcall('HMGET', KEYS[2], 'token', 'deadline', 'generation', 'failed', 'error', 'length', 'message')
 local left = tonumber(h[2] or 0) - now
 local stands = left > 0 and left <= tonumber(h[6] or 0) -- more than its length: the clock was set back, and nobody renews the lease
-if beside == 1 and stands and h[1] and h[1] ~= ARGV[1] then
+local told = ARGV[6] ~= '' and h[7] and string.sub(h[7], 2, 1 + #ARGV[6]) == ARGV[6] and h[7] -- see fill.lua
+if beside == 1 and stands and h[1] and h[1] ~= ARGV[1] and not told then
   return {'held', h[3], left, register(KEYS[2])}
 end

@@ -2,7 +2,7 @@
 -- KEYS: value, lease, intents of transactions
 -- ARGV: generation, TTL in ms (0: do not store), head and tail of the entry (the time of writing goes between them;
 --       an empty tail: there is no entry), id of the load and its offset in the entry, the largest entry to push,
---       token of the load
+--       token of the load, for how many ms those that wait and ask again find the message about what is not stored
 -- Returns 'stored' | 'kept' (valid, and not to be stored) | 'refused' | the error of Redis, which refused to store it. It fails where Redis takes
 -- no writes; the lease is still there then.
 -- Safe to run twice: a second run finds its own id in the entry. If nothing was stored, it returns 'refused', and the callers
@@ -40,13 +40,17 @@ if status ~= 'stored' then
 end
 local ended = redis.pcall('DEL', KEYS[2])
 
+local what = status == 'stored' and 'g' or 'p'
 if entry ~= '' and #entry <= tonumber(ARGV[7]) then
-  wake(KEYS[2], inboxes, 'v', generation, entry)
-elseif status == 'stored' then
-  wake(KEYS[2], inboxes, 'g', generation)
+  what = status == 'stored' and 'v' or 'k'
 else
-  wake(KEYS[2], inboxes, 'p', generation)
+  entry = ''
 end
+if (lease.polled or inboxes[1]) and status ~= 'stored' then -- who asks next gets it, having waited for this generation; nobody else may
+  redis.pcall('HSET', KEYS[2], 'message', what .. generation .. entry)
+  redis.pcall('PEXPIRE', KEYS[2], math.min(limit or ARGV[9], ARGV[9]))
+end
+wake(KEYS[2], inboxes, what, generation, entry)
 if type(ended) == 'table' then
   return ended -- Redis takes no writes: who waited has the value all the same
 end

@@ -13,6 +13,7 @@
 --   inbox:ADDRESS   one field per process that waits
 --   polled      there, if a process waits that gets no messages and asks again
 --   until       there, if intents stood on the key at some time since the generation was made; see until.lua
+--   message     about the end of the last generation, whose load stored nothing, if processes waited for it; for some seconds
 -- The text of a failure is a string beside it, at LEASE:error, until the deadline: errors may name what is not to stay in Redis.
 --
 -- The intent of a key is a hash that is there while somebody updates it:
@@ -74,7 +75,7 @@ local function leases_at(keys, left)
   return there
 end
 
--- Removes the values and leases of all version slots, except what is at the key kept. Returns how many there were. Without a channel, local
+-- Removes the values and leases of all version slots, except the value at the key kept. Returns how many there were. Without a channel, local
 -- tiers are not notified.
 local function forget(channel, notice, kept)
   local gone, leases, ended = {unpack(KEYS, #KEYS - 4)}, {unpack(KEYS, #KEYS - 9, #KEYS - 5)}, {}
@@ -85,7 +86,7 @@ local function forget(channel, notice, kept)
       gone[5 + i] = lease
     end
   end
-  for i = 1, kept and #gone or 0 do
+  for i = 1, kept and 5 or 0 do
     if gone[i] == kept then
       table.remove(gone, i)
       break
@@ -93,9 +94,7 @@ local function forget(channel, notice, kept)
   end
   local removed = redis.call('DEL', unpack(gone))
   for _, lease in ipairs(ended) do
-    if lease[1] ~= kept then
-      wake(lease[1], lease[3], 'g', lease[2])
-    end
+    wake(lease[1], lease[3], 'g', lease[2])
   end
   if channel then
     publish(channel, notice)

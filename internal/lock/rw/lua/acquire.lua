@@ -30,6 +30,7 @@ if ARGV[4] == '0' or patience <= 0 then
   return {'busy', (writer and deadline or read_until) - now}
 end
 
+lease(length) -- notes how long leases are: in an open slot of a cluster, a renewal cannot
 local queue = mode == 'w' and writers or waiting
 local ticket = enqueue(queue, token, ARGV[4], patience, tonumber(ARGV[7]), ARGV[6])
 return {'queued', soonest(mode), tonumber(ticket), micros}

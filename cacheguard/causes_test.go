@@ -1,0 +1,185 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/semaphore"
+)
+
+// A cause is an error of the library that a loader may return, from a call that it makes.
+type cause struct {
+	err  error
+	here string // why it does not reach other instances; empty: it matches there
+}
+
+// causes are the errors of this package and of package mutex. The tests below find what is left out.
+func causes() map[string]cause {
+	const own, within = "callers of this Guard alone have it: a call's arguments, or its receiver", "it is a reason for events and decisions"
+	return map[string]cause{
+		"cacheguard.ErrNotFound": {ErrNotFound, "it is absence, which travels as such"}, "cacheguard.ErrNotCached": {err: ErrNotCached},
+		"cacheguard.ErrClosed": {err: ErrClosed}, "cacheguard.ErrReentrant": {err: ErrReentrant}, "cacheguard.ErrNotReplicated": {err: ErrNotReplicated},
+		"mutex.ErrNotAcquired": {err: mutex.ErrNotAcquired}, "mutex.ErrLeaseLost": {err: mutex.ErrLeaseLost}, "mutex.ErrRevoked": {err: mutex.ErrRevoked},
+		"mutex.ErrClosed": {err: mutex.ErrClosed}, "mutex.ErrNotReplicated": {err: mutex.ErrNotReplicated},
+		"cacheguard.loadTimeout": {err: &loadTimeout{key: "another", limit: 1}},
+		"cacheguard.RedisError":  {err: &RedisError{Op: "get", Key: "another", Err: context.DeadlineExceeded}},
+		"cacheguard.KeyError":    {err: &KeyError{Key: "another", Err: ErrReentrant}},
+		"cacheguard.LoadError":   {err: &LoadError{Key: "another", matched: []error{ErrReentrant}}},
+		"cacheguard.PanicError":  {&PanicError{Key: "another", Value: "it is broken"}, "a text that was panicked with matches nothing"},
+
+		"cacheguard.errNoSpareSlot": {errNoSpareSlot, "the instances that wait load"}, "cacheguard.errGoexit": {errGoexit, "it is the value of a *PanicError"},
+		"cacheguard.errNilGuard": {errNilGuard, own}, "cacheguard.errNilCache": {errNilCache, own}, "cacheguard.errNilIntent": {errNilIntent, own},
+		"cacheguard.errEmptyKey": {errEmptyKey, own}, "cacheguard.errNoKeys": {errNoKeys, own}, "cacheguard.errNoUpdate": {errNoUpdate, own},
+		"cacheguard.errWarmWithin": {errWarmWithin, own}, "mutex.errNoNames": {nil, own}, "mutex.errUnasked": {nil, "no server has been asked yet"},
+		"cacheguard.errRejected": {errRejected, within}, "cacheguard.errNoHedge": {errNoHedge, within}, "cacheguard.errBypassed": {errBypassed, within},
+		"cacheguard.errLate":     {errLate, within},
+		"cacheguard.errOfNoKind": {errOfNoKind, within}, "cacheguard.errOfAKind": {errOfAKind, within},
+	}
+}
+
+// declared are the package's errors: variables whose names begin with err or Err, and types with a method Error.
+func declared(t *testing.T, pkg, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	expect.ErrorIs(t, err)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		expect.ErrorIs(t, err)
+		for _, d := range parsed.Decls {
+			for _, name := range errorsOf(d) {
+				names = append(names, pkg+"."+name)
+			}
+		}
+	}
+	return names
+}
+
+func errorsOf(d ast.Decl) (names []string) {
+	if f, is := d.(*ast.FuncDecl); is && f.Recv != nil && f.Name.Name == "Error" {
+		of := f.Recv.List[0].Type
+		if pointer, is := of.(*ast.StarExpr); is {
+			of = pointer.X
+		}
+		return []string{of.(*ast.Ident).Name}
+	}
+	g, is := d.(*ast.GenDecl)
+	if !is || g.Tok != token.VAR {
+		return nil
+	}
+	for _, s := range g.Specs {
+		for _, name := range s.(*ast.ValueSpec).Names {
+			if strings.HasPrefix(strings.ToLower(name.Name), "err") {
+				names = append(names, name.Name)
+			}
+		}
+	}
+	return names
+}
+
+func TestEveryErrorOfTheLibraryTravelsOrSaysWhyNot(t *testing.T) {
+	t.Parallel()
+	all := causes()
+	for _, name := range append(declared(t, "cacheguard", "."), declared(t, "mutex", "../mutex")...) {
+		if _, known := all[name]; !known {
+			t.Errorf("%s: does it match on other instances, when a loader returns it?", name)
+		}
+		delete(all, name)
+	}
+	expect.Equal(t, "errors that there are not", fmt.Sprint(all), "map[]")
+}
+
+func errOf(_ string, err error) error { return err }
+
+// An error that matches where it was loaded matches for the waiters of another instance.
+func TestEveryCauseOfTheLibraryMatchesOnEveryInstance(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{}).listening()
+	for name, c := range causes() {
+		if c.here != "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			db := newSource("")
+			first := async(f.guards[0], name, func(ctx context.Context) (string, error) {
+				return "", fmt.Errorf("row: %w", errors.Join(errOf(db.load(ctx)), c.err))
+			})
+			<-db.begun
+			second := async(f.guards[1], name, returns("own"))
+			f.awaitRegistered(name, 1)
+			close(db.release)
+			expect.ErrorIs(t, (<-first).err, c.err)
+			err := (<-second).err
+			if _, elsewhere := errors.AsType[*LoadError](err); !elsewhere {
+				t.Error(err)
+			}
+			for _, own := range ownCauses {
+				expect.Equal(t, "matches "+own.Error(), errors.Is(err, own), errors.Is(c.err, own))
+			}
+		})
+	}
+	for _, own := range ownCauses {
+		tried := false
+		for _, c := range causes() {
+			tried = tried || c.here == "" && errors.Is(c.err, own)
+		}
+		expect.Equal(t, own.Error(), tried, true)
+	}
+}
+
+// A Limiter that is closed gives no permits, whose Guard is not: the load does not run there, and those who wait elsewhere load.
+func TestALoadThatFindsItsLimiterClosedFailsThereAlone(t *testing.T) {
+	t.Parallel()
+	many := func(g *Guard) error {
+		_, err := GetMany(context.Background(), g, []string{"k", "beside"}, func(context.Context, []string) (map[string]string, error) {
+			return nil, errors.New("loaded")
+		})
+		return err
+	}
+	for name, c := range map[string]struct {
+		ask                 func(g *Guard) error
+		bypassed, slow, led bool
+	}{
+		"Get":            {ask: func(g *Guard) error { _, err := Get(context.Background(), g, "k", returns("x")); return err }, led: true},
+		"Get, slow":      {ask: func(g *Guard) error { _, err := Get(context.Background(), g, "k", returns("x")); return err }, slow: true, led: true},
+		"Get, bypassed":  {ask: func(g *Guard) error { _, err := Get(context.Background(), g, "k", returns("x")); return err }, bypassed: true},
+		"GetMany":        {ask: many},
+		"GetMany, alone": {ask: many, bypassed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, standalone(t), 3, Config{Limiter: permitsOf(1)}).listening()
+			g, db := f.guards[0], newSource("v")
+			busy := async(f.guards[1], "busy", db.load)
+			<-db.begun
+			g.Bypass(c.bypassed)
+			if c.slow {
+				g.counts.slowParts.Store(1)
+			}
+			failed := make(chan error, 1)
+			go func() { failed <- c.ask(g) }() // owner: the test; ends with the call; joined by receiving
+			redistest.Await(t, "it waits", func() bool { return g.Stats().Of("limiter_queued") == 1 })
+			waits := async(f.guards[2], "k", returns("own"))
+			if c.led {
+				f.awaitRegistered("k", 1)
+			}
+			_ = g.cfg.Limiter.(*semaphore.Limiter).Close() // always nil
+			expect.ErrorIs(t, <-failed, errNoSpareSlot)
+			close(db.release)
+			want(t, busy, "v")
+			want(t, waits, "own")
+		})
+	}
+}

@@ -1,0 +1,180 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/internal/watch"
+)
+
+// Observer hears what happens in a Guard: to count it, to log it, or to do something about it. It is called concurrently, by the call or
+// the load that makes the event happen, and no lock of the Guard is held meanwhile: one that is slow makes those slow that it observes, so it must be quick.
+// What comes with messages (EventInvalidated, EventDropped, EventForgotten) has a goroutine of its own. An Observer that panics harms nobody: the panic is
+// recovered, and the first one is logged. It must not call runtime.Goexit, nor Close. Ignore events that you do not know: there will be more.
+type Observer interface {
+	Observe(ctx context.Context, e Event)
+}
+
+// ObserverFunc is a function as an Observer.
+type ObserverFunc func(ctx context.Context, e Event)
+
+// Observe calls the function.
+func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
+
+// On is an Observer of one kind of event.
+func On(what What, f func(ctx context.Context, e Event)) Observer {
+	return ObserverFunc(func(ctx context.Context, e Event) {
+		if e.What == what {
+			f(ctx, e)
+		}
+	})
+}
+
+// Event is something that happens.
+type Event struct {
+	What What
+
+	Key  string // the Guard's key, if it is about one
+	Kind string // the Name of the Cache whose key it is; empty: of none
+
+	Outcome Outcome       // of EventGet; empty: there was no answer
+	Took    time.Duration // how long it took; of EventStale, how long ago the TTL was over; of EventStepped, by how much the clock did
+	On      bool          // of what lasts: whether it begins
+	Err     error
+
+	Attrs []any // more about it for people, as slog has it: names, each with its value
+}
+
+// What is a kind of event.
+type What string
+
+// The events. Those from EventRejected on have a line of the log, unless it says otherwise.
+const (
+	EventGet         What = "get"         // the end of a Get or a Fetch, and of each key of a GetMany, with the caller's context
+	EventCache       What = "cache"       // NewCache was called with a new Name, which is the Kind
+	EventJoin        What = "join"        // a Get joins a load, or a wait for one, that another call of this Guard has begun
+	EventLoad        What = "load"        // a run of a loader is over; the error of one that nobody waited for any more matches context.Canceled
+	EventStale       What = "stale"       // a value is served past its TTL, within StaleFor, or by the local tier in place of a Redis that does not answer
+	EventRedisError  What = "redis_error" // an operation of a call failed; the error is a *RedisError. Of renewals, clean-ups and the subscription there are none
+	EventInvalidated What = "invalidated" // with Config.Local: a message says that the Key was invalidated, here or elsewhere; empty: all of the Kind, or of a tag, or everything, as when 10,000 wait to be told
+	EventBreaker     What = "breaker"     // a circuit breaker opens (On) or closes: Redis is not asked for a while. Each sixth of a cluster's slots has its own
+
+	EventRejected      What = "rejected"       // a load may not store its value: something invalidated the key, or another load stored one; not logged
+	EventUnstorable    What = "unstorable"     // a value cannot be stored: the Codec failed, it is larger than MaxValueBytes, or Redis refused it
+	EventDamaged       What = "damaged"        // an entry is damaged, or of no known version, or cannot be decoded: it is loaded again
+	EventUnread        What = "unread"         // the same, but another version of the program may have stored it a moment ago: it stays
+	EventAlien         What = "alien"          // an entry belongs to a Cache, and the call names none: it stays
+	EventLeaseLost     What = "lease_lost"     // a load that runs no longer holds its lease, as it was not renewed in time
+	EventOvertaken     What = "overtaken"      // the same, as the key was invalidated
+	EventTakeover      What = "takeover"       // a lease was taken over from a holder that did not renew it
+	EventUncompressed  What = "uncompressed"   // a value is stored without compression
+	EventGated         What = "gated"          // Config.Gate says that a call is to go without the cache
+	EventRefreshFailed What = "refresh_failed" // a load in the background failed
+	EventPanicked      What = "panicked"       // a loader panicked
+	EventSlowLoad      What = "slow_load"      // a load took longer than SlowLoad
+	EventStillRuns     What = "still_runs"     // a load takes longer than SlowLoad, or goes on after LoadTimeout
+	EventWaits         What = "waits"          // a load waits for an Update
+	EventClosing       What = "closing"        // Close waits
+	EventStepped       What = "stepped"        // the clock of Redis stepped
+	EventDropped       What = "dropped"        // the local tier was emptied, as messages may have been missed
+	EventForgotten     What = "forgotten"      // all entries are invalid, or gone
+	EventObserver      What = "observer"       // an Observer panicked for the first time; the others are told
+)
+
+// observers are all Observers of a Guard: its watch, which has the Logger, and those of its Config.
+type observers struct {
+	watch *watch.Journal
+	all   []observing
+	heard heard
+}
+
+type observing struct {
+	Observer
+
+	panicked atomic.Bool // before
+}
+
+// watching is the watch of a Guard, as an Observer.
+type watching struct{ *watch.Journal }
+
+func (w watching) Observe(ctx context.Context, e Event) {
+	if e.What == EventGet {
+		e.Outcome = outcomeOf(e.Outcome, e.Err)
+	}
+	w.Journal.Observe(ctx, watch.Event{
+		What: watch.What(e.What), Key: e.Key, Kind: e.Kind, Outcome: string(e.Outcome), Took: e.Took, On: e.On, Err: e.Err, Attrs: e.Attrs,
+	})
+}
+
+func (o *observers) open(j *watch.Journal, others []Observer) {
+	o.watch, o.all = j, make([]observing, 1+len(others))
+	o.all[0].Observer = watching{j}
+	for i, other := range others {
+		o.all[i+1].Observer = other
+	}
+}
+
+// wantAnswers reports whether anybody wants to know of each Get: before, a hit costs only this.
+func (o *observers) wantAnswers() bool { return o.haveOthers() || o.watch.Viewer.Load() != nil }
+
+// haveOthers reports whether anybody but the watch is told.
+func (o *observers) haveOthers() bool { return len(o.all) > 1 }
+
+// mostHeard is how many invalidations wait to be told at most. More become one, of everything.
+const mostHeard = 10_000
+
+// heard are invalidations that the Observers do not know yet. One goroutine tells them, in their order, while there are any: a burst of messages,
+// or an Observer that is slow, does not make thousands.
+type heard struct {
+	mu      sync.Mutex
+	events  []Event
+	telling bool
+}
+
+// add reports whether tellHeard has to run.
+func (h *heard) add(e Event) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.events) == mostHeard {
+		h.events, e = nil, Event{What: EventInvalidated}
+	}
+	h.events = append(h.events, e)
+	begins := !h.telling
+	h.telling = true
+	return begins
+}
+
+// take takes all; none: tellHeard ends.
+func (h *heard) take() (all []Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all, h.events = h.events, nil
+	h.telling = len(all) > 0
+	return all
+}
+
+func (o *observers) tellHeard() {
+	for all := o.heard.take(); len(all) > 0; all = o.heard.take() {
+		for _, e := range all {
+			o.tell(context.Background(), e)
+		}
+	}
+}
+
+func (o *observers) tell(ctx context.Context, e Event) {
+	for i := range o.all {
+		if stopped := o.all[i].tell(ctx, e); stopped != nil && !o.all[i].panicked.Swap(true) {
+			o.tell(ctx, Event{What: EventObserver, Attrs: []any{"observer", fmt.Sprintf("%T", o.all[i].Observer), "panic", said(stopped), "event", string(e.What)}})
+		}
+	}
+}
+
+// tell tells one Observer, and returns what it panicked with.
+func (o *observing) tell(ctx context.Context, e Event) (panicked any) {
+	defer func() { panicked = recover() }()
+	o.Observe(ctx, e)
+	return nil
+}

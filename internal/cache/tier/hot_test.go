@@ -1,0 +1,56 @@
+package tier
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/run/clock"
+)
+
+func TestAGetDoesNotWaitWhileTheHottestKeysAreDetermined(t *testing.T) {
+	t.Parallel()
+	h := newHot(2, clock.Clock{})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for range 100 * sampled {
+		h.note("k")
+	}
+}
+
+func TestOfAnyNumberOfKeysOnlySomeAreCounted(t *testing.T) {
+	t.Parallel()
+	h := newHot(2, clock.NewManual(time.Unix(0, 0)).Clock())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range 1000 {
+		h.countLocked("hot")
+		h.countLocked(strconv.Itoa(i))
+		if n := len(h.of); n > 2*counters {
+			t.Fatalf("%d keys are counted", n)
+		}
+	}
+	if n := h.of["hot"].seen; n != 1000 {
+		t.Errorf("half of all are for one key, and %d of 1000 were seen", n)
+	}
+}
+
+func TestAKeyThatIsAskedForOftenIsCountedAlthoughManyOthersCameBefore(t *testing.T) {
+	t.Parallel()
+	manual := clock.NewManual(time.Unix(0, 0))
+	h := newHot(8, manual.Clock())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range counters * 8 {
+		h.countLocked("first" + strconv.Itoa(i))
+	}
+	for i := range 100 {
+		h.countLocked("often")
+		h.countLocked("later" + strconv.Itoa(i))
+	}
+	manual.Advance(rankEvery + 1)
+	h.countLocked("often")
+	if !h.has("often") || h.has("first0") {
+		t.Errorf("hot: %v", *h.top.Load())
+	}
+}

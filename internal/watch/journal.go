@@ -1,0 +1,266 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/internal/run/errs"
+	"github.com/cacheguard/go/internal/run/logging"
+	"github.com/cacheguard/go/internal/watch/observe"
+)
+
+const (
+	// outOfTouch is how long the subscription may be down before that is worth a log line: it is remade now and
+	// then.
+	outOfTouch = 2 * time.Second
+
+	// saturatedFor is how long loads must have been waiting for a limit.
+	saturatedFor = time.Second
+)
+
+// Config is what a Journal needs of its Guard.
+type Config struct {
+	Logger     *slog.Logger
+	Pending    func() int                  // how many invalidations are pending
+	Untold     func() int                  // how many messages to local tiers are refused
+	Tier       bool                        // the Guard has a local tier
+	Background func(f func()) (begun bool) // runs f as a task of the Guard
+}
+
+// Journal logs what an operator should know, and counts what troubles cost. It is called only where things go wrong, so a hit
+// pays nothing for it. Use Open.
+type Journal struct {
+	MaxLoads, Limiter Saturation
+	Viewer            atomic.Pointer[observe.Viewer] // see View; nil: nobody looks
+
+	Tags, Keys Known // what loads have had; a key that a Cache has counts as had
+
+	cfg                  Config
+	outage, deaf, bypass episode
+	late                 episode
+	pending, mute        backlog
+	refusals             refusals
+	missed               Failing // messages, each time
+
+	events  map[What]*event
+	failing logging.Throttle
+
+	steppedBack logging.Throttle // clocks
+
+	cuts    atomic.Int64 // breakers that are open
+	failed  atomic.Int64 // requests to Redis that failed or were not made, so far
+	without atomic.Int64 // loads without the cache, ever
+	hedged  atomic.Int64 // loads beside Redis, ever
+
+	troubles []*episode // all that have a name
+
+	mu    sync.Mutex
+	kinds map[string]*Kind
+	last  observe.Troubles // what is known of the last of each, beside how long it lasts
+}
+
+// Open opens the zero Journal.
+func (j *Journal) Open(cfg Config) {
+	j.cfg, j.kinds, j.events = cfg, make(map[string]*Kind), make(map[What]*event)
+	for what, l := range ofEvents {
+		j.events[what] = &event{line: l}
+	}
+	mute := "messages refused, local tiers may keep what was invalidated until Local.TTL"
+	if !cfg.Tier {
+		mute = "messages refused, other instances with a local tier, if there are any, may keep what was invalidated until Local.TTL"
+	}
+	missed := "messages may have been missed again and again, waiting calls ask again each time"
+	if cfg.Tier {
+		missed = "messages may have been missed again and again, the local tier is dropped each time"
+	}
+	j.missed.some, j.missed.said = someMissed, func(times, _ uint64) []any { return []any{"times", times} }
+	j.refusals.logger, j.pending.what, j.pending.count, j.mute.what, j.mute.count = cfg.Logger, "keys", cfg.Pending, "messages", cfg.Untold
+	waited := func(s *Saturation) []cost { return []cost{{name: "loads_that_waited", count: s.queued.Load}} }
+	for _, t := range []struct {
+		*episode
+		says
+	}{
+		{&j.outage, says{"outage", "redis unavailable, each instance loads for itself", "redis available again", 0, []cost{
+			{name: "requests_failed", count: j.failed.Load}, {name: "loads_without_redis", count: j.alone},
+		}}},
+		{&j.late, says{"slow", "redis is slow", "redis is quick again", 0, []cost{{name: "loads_beside_redis", count: j.alone}}}},
+		{&j.pending.episode, says{"pending", "invalidations pending, redis could not be told", "pending invalidations sent", 0, nil}},
+		{&j.mute.episode, says{"mute", mute, "refused messages sent", 0, nil}},
+		{&j.deaf, says{"deaf", "cannot subscribe, waiting calls poll", "subscription established", outOfTouch, nil}},
+		{&j.missed.episode, says{"missed", missed, "messages arrive steadily again", 0, []cost{{name: "times", count: j.missed.failed.Load}}}},
+		{&j.bypass, says{"bypassed", "cache bypassed", "cache used again", 0, []cost{{name: "loads", count: j.without.Load}}}},
+		{&j.MaxLoads.episode, says{"saturated", "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor, waited(&j.MaxLoads)}},
+		{&j.Limiter.episode, says{"limiter", "loads wait for Config.Limiter", "no load waits for Config.Limiter", saturatedFor, waited(&j.Limiter)}},
+	} {
+		t.episode.says, t.logger = t.says, cfg.Logger
+		j.troubles = append(j.troubles, t.episode)
+	}
+}
+
+// breaker notes that one has opened or closed. On a cluster the outage is over when all are closed.
+func (j *Journal) breaker(open bool) {
+	if open {
+		j.cuts.Add(1)
+		j.outage.begin()
+	} else if j.cuts.Add(-1) == 0 {
+		j.outage.end("keys_pending", j.cfg.Pending())
+	}
+}
+
+// Slow notes that another part of the keyspace is slow, or one is no more: so many are. Redis and loads, 0: nobody knows, take that long,
+// and calls do that.
+func (j *Journal) Slow(parts int64, redis, loads time.Duration, calls string) {
+	if parts == 0 {
+		j.late.end()
+		return
+	}
+	args := []any{"redis", logging.Text(redis)}
+	if loads > 0 {
+		args = append(args, "loads", logging.Text(loads))
+	}
+	j.late.begin(append(args, "parts", parts, "calls", calls)...)
+}
+
+// RedisFailed notes that an operation failed: unavailable says that Redis serves nobody.
+func (j *Journal) RedisFailed(op, key string, err error, unavailable bool) {
+	j.failed.Add(1)
+	if a, answered := errors.AsType[answer](err); answered {
+		j.learn(func() { j.last.Refused, j.last.RefusedAs = time.Now(), op+": "+a.Error() })
+	}
+	switch {
+	case j.outage.on(): // which is logged
+	case unavailable:
+		j.failing.Log(context.Background(), j.cfg.Logger, slog.LevelWarn, "cacheguard: redis failed", key, "op", op, "error", err)
+	case key == "":
+		j.refusals.begin(op, err)
+	default:
+		j.refusals.begin(op, err, "key", errs.Short(key))
+	}
+}
+
+// RedisUntried notes that an operation was not tried, as Redis does not answer.
+func (j *Journal) RedisUntried() { j.failed.Add(1) }
+
+// answer is an error with which Redis itself answered.
+type answer interface {
+	error
+	RedisError()
+}
+
+// RedisDid notes that an operation succeeded, which may have been refused before. A nil Journal does nothing.
+func (j *Journal) RedisDid(op string) {
+	if j != nil {
+		j.refusals.did(op)
+	}
+}
+
+// LoadsWithout notes that a load runs without the cache.
+func (j *Journal) LoadsWithout() { j.without.Add(1) }
+
+// LoadsBeside notes that a load runs beside Redis, which is late.
+func (j *Journal) LoadsBeside() { j.hedged.Add(1) }
+
+// Beside is how many do, or did.
+func (j *Journal) Beside() uint64 { return uint64(j.hedged.Load()) }
+
+// alone is how many loads Redis has saved nobody: a Redis that is frozen is first slow, or unavailable, as chance has it.
+func (j *Journal) alone() int64 { return j.without.Load() + j.hedged.Load() }
+
+// PendingChanged notes that the set of pending invalidations has changed. The key is a new one; empty: there is none. A nil Journal does
+// nothing.
+func (j *Journal) PendingChanged(key string) {
+	if j != nil {
+		j.pending.changed("key", errs.Short(key))
+	}
+}
+
+// UntoldChanged notes that a message to local tiers was refused, on the channel; empty: that one was let through at last.
+func (j *Journal) UntoldChanged(channel string) { j.mute.changed("channel", channel) }
+
+// Missed notes that a local tier is dropped, as messages may have been missed. It holds up neither the subscription nor a Get.
+func (j *Journal) Missed() {
+	j.cfg.Background(func() { j.missed.Loaded(errMissed, "") }) // stop: the Logger's
+}
+
+var errMissed = errors.New("some did not come, or the subscription was lost")
+
+// MissesAgain reports whether that happens again and again: then a subscription that stands is not worth much.
+func (j *Journal) MissesAgain() bool { return j.missed.on() }
+
+// Subscribed notes whether messages arrive, and why not, as far as that is known.
+func (j *Journal) Subscribed(live bool, why error) {
+	if !live && why != nil && !j.cfg.Tier && !j.deaf.on() { // a tier says it by itself
+		j.missed.Loaded(why, "")
+	}
+	switch {
+	case live:
+		j.learn(func() { j.last.DeafAs = "" })
+		j.deaf.end()
+		j.deaf.rename("subscription lost, waiting calls poll", "subscription back")
+	case why != nil:
+		j.learn(func() { j.last.DeafAs = why.Error() })
+		j.deaf.begin("error", why)
+	default:
+		j.deaf.begin()
+	}
+}
+
+// Bypass notes whether the cache is bypassed, and until when; zero: until it is turned on again.
+func (j *Journal) Bypass(on bool, until time.Time) {
+	j.learn(func() { j.last.BypassedUntil = until })
+	switch {
+	case !on:
+		j.bypass.end()
+	case until.IsZero():
+		j.bypass.begin("where", "this instance")
+	default:
+		j.bypass.begin("where", "all instances", "until", until.Round(time.Second))
+	}
+}
+
+// Lasts is for how long there has been the trouble that has the name; 0: there is none.
+func (j *Journal) Lasts(name string) time.Duration {
+	for _, e := range j.troubles {
+		if e.name == name {
+			return e.lasting()
+		}
+	}
+	return 0
+}
+
+// Troubles are for package admin.
+func (j *Journal) Troubles() observe.Troubles {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	t := j.last
+	t.Last = make(map[string]time.Duration)
+	for _, e := range j.troubles {
+		t.Last[e.name] = e.lasting()
+	}
+	return t
+}
+
+// learn notes more of what is known of the last troubles.
+func (j *Journal) learn(note func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	note()
+}
+
+// Close ends what is to be logged later.
+func (j *Journal) Close() {
+	for _, e := range j.troubles {
+		e.close()
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, k := range j.kinds {
+		k.close()
+	}
+	j.refusals.close()
+	j.missed.close()
+}

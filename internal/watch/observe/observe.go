@@ -1,0 +1,140 @@
+// Package observe is the interface through which guards, locks and caches of pages report to package admin. The feeds of package cdc use it to note beside
+// a cache up to where they have invalidated it.
+package observe
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/internal/run/count"
+)
+
+// Guard is what a Guard shows.
+type Guard struct {
+	Prefix, Instance string
+	Numbers          *count.List
+	Caches           func() []Cache // first keys without one, then by name
+	Troubles         func() Troubles
+	Happened         func() map[string]uint64 // how often each event did, as the log names it
+	Tags, Keys       Known
+	Viewer           *atomic.Pointer[Viewer] // of package admin; nil: nobody looks
+
+	// InvalidateCache is Cache.InvalidateAll for the Cache of the name, if there is one.
+	InvalidateCache func(ctx context.Context, name string) error
+
+	// Redis runs a command, for notes under the Prefix.
+	Redis func(ctx context.Context, args ...any) (any, error)
+
+	Server string // where that is, for people
+}
+
+// Cache is a Cache, or of no name: what belongs to none. Its loads fail.
+type Cache struct {
+	Name    string
+	Failing Failing
+}
+
+// Failing is how many of a Cache's loads fail.
+type Failing struct {
+	For           time.Duration // for how long many do; 0: they do not
+	Loads, Failed uint64        // of the last seconds
+	Last          string        // what the last error said
+}
+
+// Known says which kinds of tags or keys loads have had, nil: that is not known, and which others were invalidated.
+type Known interface {
+	Kinds() []string
+	Unknown() map[string]Mistyped
+}
+
+// Mistyped is how often a kind was invalidated that no load has had, and when last.
+type Mistyped struct {
+	Times uint64
+	Last  time.Time
+}
+
+// Troubles are what is wrong, and the last error that Redis answered with.
+type Troubles struct {
+	// Last is for how long each has lasted, 0: there is none: outage (Redis does not answer), slow (it takes longer than the loads that it saves), pending
+	// (invalidations are still to be sent), deaf (messages do not arrive), missed (they may have been missed again and again), mute (messages to
+	// other local tiers are refused), saturated (loads wait for MaxLoads), limiter (the same, for Config.Limiter), bypassed (the cache is turned off).
+	Last map[string]time.Duration
+
+	BypassedUntil time.Time // on all instances; zero: on this one, until it is turned on
+
+	DeafAs string // why messages do not arrive; empty: not known
+
+	Stands string // the oldest intent or update that stands, with its keys; empty: there is none
+
+	Refused   time.Time // when Redis last answered with an error; zero: never
+	RefusedAs string    // the operation, and what Redis said
+}
+
+// Count is how many there are of what has the one name, or the other if there are more, or none.
+func Count(n int, one, more string) string {
+	if n == 1 {
+		more = one
+	}
+	return strconv.Itoa(n) + " " + more
+}
+
+// Locker is what a Locker or a Quorum shows.
+type Locker struct {
+	Kind, Prefix, Instance string
+	Permits                int           // of a semaphore, as this process wants them; 0: it is another kind
+	Servers                int           // of a quorum; 0: it is another kind
+	Held                   func() []Held // by this process
+	Up                     func() bool   // messages arrive, or none were needed yet; nil: it has none
+	Inspect                func(ctx context.Context, name string) (Lock, error)
+	Revoke                 func(ctx context.Context, name string) (holders int, err error) // nil: it cannot
+}
+
+// Lock is what Redis knows of a lock.
+type Lock struct {
+	Token, Instance         string // of the holder, or the writer; empty: there is none, or not known
+	Holders                 int
+	Fence                   int64
+	Left                    time.Duration
+	Waiting, WaitingReaders int
+	By                      []Holder // of a semaphore, each holder; of a quorum, each that some servers name
+	Answered                int      // servers of a quorum
+}
+
+// Holder has a permit of a semaphore, or a lock on some servers of a quorum.
+type Holder struct {
+	Token, Instance string
+	Left            time.Duration
+	Servers         int // that name it, of a quorum
+}
+
+// Held is a lock that is held.
+type Held struct {
+	Name, Token string
+	Mode        string // exclusive, write, read or permit
+	Fence       int64  // 0: there is none
+	Began       time.Time
+	Trusted     time.Time // until when, unless it is renewed
+}
+
+// Pages is what a middleware.Cache shows.
+type Pages struct {
+	Name, Space string
+	Words       []string                          // of PagesCounted.Results
+	Reasons     []string                          // of PagesCounted.Reasons
+	Read        func() (all, lately PagesCounted) // lately: in the last minutes
+	Failed      func() *string                    // the path of the last that failed
+	Faulty      func() *string                    // the same, of a stored error
+}
+
+// PagesCounted is how requests for pages were answered, and why responses were not stored of those that were passed on.
+type PagesCounted struct{ Results, Reasons [Words]uint64 }
+
+// Viewer counts what goes on in a Guard. It must not wait.
+type Viewer interface {
+	Answered(kind, key, outcome string)
+	Happened(kind, what string)                             // an event that has a line of the log
+	Loading(key string, keys int) (ended func(failed bool)) // a loader runs; of many keys it has the first
+	Loaded(kind string, took time.Duration, failed bool)    // for a key
+}
