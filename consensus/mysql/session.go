@@ -51,16 +51,20 @@ const lockName = `SELECT CONCAT('cg-', LEFT(SHA2(CONCAT(COALESCE(DATABASE(), '')
 // forever is how long a statement waits, in seconds: its context ends it. Some versions know no endless wait.
 const forever = 365 * 24 * 60 * 60
 
-// Queue asks for the named lock. A session that says nothing for TTL, as its process has vanished, is closed by the database.
+// Queue asks for the named lock. A session that says nothing for TTL, as its process has vanished, is closed by the database; so that is
+// said before the lock can be there.
 func (s *session) Queue(giveUp context.Context, name string, waits bool) (taken bool, err error) {
 	err = store.Bounded(context.WithoutCancel(giveUp), s.timeout, func(ctx context.Context) error {
 		if err := s.identify(ctx, s.conn, name); err != nil {
 			return err
 		}
-		if waits {
-			return s.expect(ctx)
+		err := s.expect(ctx)
+		if err != nil || waits {
+			return err
 		}
-		taken, err = s.ask(ctx, 0)
+		if taken, err = s.ask(ctx, 0); err == nil && !taken {
+			err = s.forget(ctx)
+		}
 		return err
 	})
 	if err != nil || !waits {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,9 +94,7 @@ func (s *session) Queue(giveUp context.Context, name string, waits bool) (taken 
 		if waits {
 			answer, err = s.wait(giveUp, name)
 		} else {
-			err = s.bounded(giveUp, func(ctx context.Context) error {
-				return s.conn.QueryRow(ctx, try, name).Scan(&s.class, &s.id, &answer)
-			})
+			answer, err = s.try(giveUp, name)
 		}
 		switch {
 		case err == nil && answer == nil:
@@ -119,6 +118,22 @@ func (s *session) Queue(giveUp context.Context, name string, waits bool) (taken 
 // bounded makes a request that does not wait for others. It does not end with giveUp: pgx would close the connection.
 func (s *session) bounded(giveUp context.Context, request func(context.Context) error) error {
 	return store.Bounded(context.WithoutCancel(giveUp), s.timeout, request)
+}
+
+// try has the settings before it can have the lock: who vanishes in between would keep it.
+func (s *session) try(giveUp context.Context, name string) (taken *bool, err error) {
+	err = s.bounded(giveUp, func(ctx context.Context) error {
+		var batch pgx.Batch
+		batch.Queue(settings, s.length())
+		batch.Queue(try, name)
+		err := s.last(ctx, &batch, &s.class, &s.id, &taken)
+		if taken != nil && *taken {
+			return err
+		}
+		_, failed := s.conn.Conn().PgConn().Exec(ctx, reset).ReadAll()
+		return cmp.Or(err, failed)
+	})
+	return taken, err
 }
 
 // wait does not end with giveUp either. It cancels the statement.
