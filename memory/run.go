@@ -193,7 +193,7 @@ func (r *run) put(key, text string, ms int64) {
 
 // cache is SET of a value, which gives way to others, and may be refused.
 func (r *run) cache(key, text string, ms int64) {
-	if r.err == nil && ms <= 0 {
+	if r.fits() && ms <= 0 {
 		r.err = errExpire
 	}
 	it := &item{key: key, text: text, gives: true}

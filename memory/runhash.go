@@ -106,6 +106,9 @@ func (r *run) zadd(key string, score int64, member string) int64 {
 
 // zaddNew is ZADD NX.
 func (r *run) zaddNew(key string, score int64, member string) int64 {
+	if !r.fits() {
+		return 0
+	}
 	if _, there := r.zscore(key, member); there {
 		r.grows()
 		return 0
