@@ -126,8 +126,7 @@ func (q *query[V]) beside(ctx context.Context, read *send.Read) (a answer, won b
 		if q.hedge == nil {
 			j := q.loadOf(ctx, key, nil)
 			j.spare = true
-			j.ends, _ = ctx.Deadline()
-			if !j.isInTime() {
+			if j.ends = deadlineOf(ctx); !j.isInTime() {
 				break
 			}
 			t, err := g.enter(outsideLoads(ctx), j, hedged, func(ctx context.Context, publish func(answer)) answer { return g.runHedge(ctx, j, publish) })
@@ -173,7 +172,15 @@ func (q *query[V]) leaveHedge() {
 
 // isInTime reports whether the load may return before the deadline of the call that began it, as far as is known.
 func (j *load) isInTime() bool {
-	return j.ends.IsZero() || time.Until(j.ends) > j.policy.kind.cost.Average()
+	return time.Until(j.ends) > j.policy.kind.cost.Average()
+}
+
+// deadlineOf is far away if the context has none.
+func deadlineOf(ctx context.Context) time.Time {
+	if ends, has := ctx.Deadline(); has {
+		return ends
+	}
+	return time.Now().Add(math.MaxInt64)
 }
 
 // runHedge is the run of such a flight: it waits for a spare slot, and loads, unless another loader of the key runs. Then it stays until Redis has answered

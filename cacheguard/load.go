@@ -54,7 +54,8 @@ type loaded struct {
 // hold all the slots could wait for each other. The keys of a GetMany share one slot.
 func (l *loaders) need(j *load) limit.Need {
 	return limit.Need{
-		Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.Covers(j.key), Spare: j.spare, Kind: j.policy.kind.loadSlots,
+		Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.Covers(j.key), Spare: j.spare, Until: j.ends,
+		Kind: j.policy.kind.loadSlots,
 	}
 }
 

@@ -3,21 +3,12 @@ package limit
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/run/slots"
 	"github.com/cacheguard/go/internal/watch"
-)
-
-// How long, more or less, a caller waits between two attempts to get a spare slot. All together try as often, however many they are: on a
-// busy machine looking would cost more than it finds.
-const (
-	shortestPause = 2 * time.Millisecond
-	longestPause  = 50 * time.Millisecond
-	pauseOfAll    = time.Millisecond
 )
 
 // Limiter is a limit beside MaxLoads, as Config.Limiter has it. What it returns gives the permit back; nil: there was none. Its error is reported.
@@ -36,10 +27,9 @@ type Config struct {
 
 // Loads are the limits of a Guard.
 type Loads struct {
-	own     *slots.Slots  // of MaxLoads; nil: no limit
-	freed   chan struct{} // wakes one of those that wait for a spare slot
-	looking atomic.Int64  // how many do
-	queued  atomic.Int64  // how many wait for the Limiter
+	own     *slots.Slots // of MaxLoads; nil: no limit
+	spare   queue
+	queued  atomic.Int64 // how many wait for the Limiter
 	max     int
 	limiter Limiter
 	asked   func(error)
@@ -49,7 +39,7 @@ type Loads struct {
 
 // New returns the limits.
 func New(cfg Config) *Loads {
-	l := &Loads{max: max(cfg.MaxLoads, 0), limiter: cfg.Limiter, asked: cfg.Asked, journal: cfg.Journal, freed: make(chan struct{}, 1)}
+	l := &Loads{max: max(cfg.MaxLoads, 0), limiter: cfg.Limiter, asked: cfg.Asked, journal: cfg.Journal}
 	if l.max > 0 {
 		l.own = slots.New(l.max)
 	}
@@ -71,6 +61,7 @@ func (l *Loads) Waiting() (own, limiter int) {
 type Need struct {
 	Borrows bool         // no slot of its own
 	Spare   bool         // one that no other load waits for, with what the Limiter gives
+	Until   time.Time    // a spare one: who can use it for longest gets it
 	Kind    *slots.Slots // also one of these, of its Cache; nil: it does not
 }
 
@@ -153,34 +144,6 @@ func (l *Loads) get(n Need, acquire func(*slots.Slots) bool) Slot {
 	return s
 }
 
-// takeSpare tries now and again, and when a load has ended. It does not queue: a load in the queue of its Cache would keep that slot from
-// callers while it waits for one of MaxLoads.
-func (l *Loads) takeSpare(ctx context.Context, n Need) Slot {
-	l.looking.Add(1)
-	defer l.looking.Add(-1)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	callers := flight.WaitersOf(ctx).Callers
-	for pause := shortestPause; callers() > 0; pause = min(2*pause, longestPause) {
-		s, atMost := l.Try(ctx, n), max(pause, time.Duration(l.looking.Load())*pauseOfAll)
-		if !s.IsNone() || !l.pause(ctx, timer, atMost/2+rand.N(atMost)) {
-			return s
-		}
-	}
-	return Slot{}
-}
-
-// pause ends, with true, when a slot may be free.
-func (l *Loads) pause(ctx context.Context, timer *time.Timer, atMost time.Duration) bool {
-	timer.Reset(atMost)
-	select {
-	case <-l.freed:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
-}
-
 // Permit asks the Limiter for a load in the slot, unless that has been done, and reports whether the
 // load may run. If not, the context has ended, and the slot is free.
 func (l *Loads) Permit(ctx context.Context, s *Slot) bool {
@@ -228,10 +191,7 @@ func (l *Loads) Free(s Slot) {
 		return
 	}
 	l.giveBack(s)
-	select {
-	case l.freed <- struct{}{}:
-	default: // one is woken already
-	}
+	l.spare.wake(true)
 }
 
 // giveBack wakes nobody: those that get nothing of the Limiter would wake each other for ever.

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cacheguard/go/internal/run/slots"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
@@ -40,14 +41,14 @@ func TestAThousandWhoWaitForASpareSlotLookForItAsOftenAsFifty(t *testing.T) {
 		time.Sleep(time.Minute)
 		looks.Store(0)
 		time.Sleep(time.Minute)
-		if n, most := looks.Load(), int64(time.Minute/pauseOfAll); n > most+most/2 || n == 0 {
-			t.Errorf("they looked %d times in a minute", n)
+		if n, most := looks.Load(), 2*int64(time.Minute/pauseOfAll); n > most+most/2 || n == 0 {
+			t.Errorf("they waited %d times in a minute", n)
 		}
 		stop()
 	})
 }
 
-// looking counts how often its owner begins to wait.
+// looking counts how often its owner begins to wait: until it may wake one, and until it is woken.
 type looking struct {
 	context.Context
 
@@ -57,4 +58,35 @@ type looking struct {
 func (l looking) Done() <-chan struct{} {
 	l.times.Add(1)
 	return l.Context.Done()
+}
+
+// Who has waited for longest has the earliest deadline here, and the Cache of the one with the latest has no slot.
+func TestASpareSlotGoesToWhoeverCanUseItForLongest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, full, began := New(Config{MaxLoads: 1}), slots.New(1), time.Now()
+		full.TryAcquire()
+		held, granted := l.Try(t.Context(), Need{}), make(chan int, 10)
+		wait := func(ctx context.Context, i int, kind *slots.Slots) {
+			if s, ok := l.Take(ctx, Need{Spare: true, Until: began.Add(time.Duration(i) * time.Hour), Kind: kind}); ok {
+				granted <- i
+				time.Sleep(time.Second)
+				l.Free(s)
+			}
+		}
+		leaves, leave := context.WithCancel(t.Context())
+		for _, i := range []int{1, 4, 2, 5, 3} {
+			go wait(t.Context(), i, nil)
+			go wait(leaves, i, nil)
+		}
+		blocked, stop := context.WithCancel(t.Context())
+		go wait(blocked, 9, full)
+		time.Sleep(10 * longestPause) // by now they look seldom
+		leave()
+		l.Free(held)
+		for want := 5; want > 0; want-- {
+			expect.Equal(t, "who has it", <-granted, want)
+		}
+		stop()
+		time.Sleep(2 * time.Second) // the last one frees its slot
+	})
 }

@@ -109,6 +109,13 @@ func (s *Slots) mostWantedLocked() int {
 	return best
 }
 
+// Unused is how many slots are free.
+func (s *Slots) Unused() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free
+}
+
 // Waiting is how many loads wait for a slot.
 func (s *Slots) Waiting() int {
 	s.mu.Lock()
