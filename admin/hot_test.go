@@ -6,19 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/run/clock"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/manual"
 )
 
-func newHotKeys() (*hotKeys, *clock.Manual) {
-	manual := clock.NewManual(time.Unix(0, 0))
-	return &hotKeys{now: manual.Clock().Now}, manual
+func newHotKeys() (*hotKeys, *manual.Clock) {
+	moved := manual.New(time.Unix(0, 0))
+	return &hotKeys{now: moved.Clock().Now}, moved
 }
 
 func TestHotKeysSayAboutHowOftenTheyAreAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, times := range map[string]int{"all samples of the window are kept": 1, "there are more": 50} {
-		h, manual := newHotKeys()
+		h, moved := newHotKeys()
 		for range 300 { // hundredths of a second
 			for range times {
 				for i, key := range []string{"hot", "hot", "hot", "hot", "warm", "warm"} {
@@ -26,7 +26,7 @@ func TestHotKeysSayAboutHowOftenTheyAreAskedFor(t *testing.T) {
 					h.addLocked("cold" + strconv.Itoa(i))
 				}
 			}
-			manual.Advance(10 * time.Millisecond)
+			moved.Advance(10 * time.Millisecond)
 		}
 		top := h.top()
 		expect.Equal(t, name+": the first", top[0].key, "hot")
@@ -37,7 +37,7 @@ func TestHotKeysSayAboutHowOftenTheyAreAskedFor(t *testing.T) {
 				t.Errorf("%s: %s: %v gets a second, want about %v", name, top[i].key, got, want)
 			}
 		}
-		manual.Advance(time.Hour)
+		moved.Advance(time.Hour)
 		expect.Equal(t, name+": an hour later", len(h.top()), 0)
 	}
 }

@@ -72,7 +72,7 @@ type Guard struct {
 	breakers     *breaker.Set
 	serverClocks *serverclock.Clocks
 
-	rehearsal *testenv.Env // nil: this is no test's
+	rehearsal testenv.Env // nil: this is no test's
 
 	// The end.
 	life    *lifecycle.Life // calls, loaders, and operations that may outlast the call that started them

@@ -211,7 +211,7 @@ func (r *rebuild) encode(out *loaded) {
 		out.refused = fmt.Errorf("its %d bytes are more than MaxValueBytes (%d)", len(out.payload), limit)
 	}
 	if env := r.guard.rehearsal; env != nil && out.refused == nil && out.what == protocol.Coded {
-		out.refused = env.Values.Check(r.load.key, p.codec, out.value)
+		out.refused = env.Check(r.load.key, p.codec, out.value)
 		out.untold = out.refused != nil
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // rehearsed returns the Config in the environment of a test; nil: there is none. Settings that would make a test depend on luck or on
 // the speed of the machine are off or long, unless the test sets them.
-func (c Config) rehearsed(env *testenv.Env) Config {
+func (c Config) rehearsed(env testenv.Env) Config {
 	if env == nil {
 		return c
 	}
@@ -29,7 +29,7 @@ func (c Config) rehearsed(env *testenv.Env) Config {
 		lease = max(min(lease, c.UpdateTimeout), defaultLeaseTTL)
 	}
 	config.SetDefault(&c.LeaseTTL, lease)
-	c.clock = env.Clock.Clock()
+	c.clock = env.Clock()
 	c.Observers = append(slices.Clip(c.Observers), ObserverFunc(func(_ context.Context, e Event) {
 		if e.What == EventLoad {
 			env.Loaded(e.Key)
@@ -53,11 +53,11 @@ func handOut[V any](g *Guard, spec *loadSpec[V], key string, v V, err error) V {
 	if err != nil {
 		return v
 	}
-	return *valueOf[V](g.rehearsal.Values.HandOut(key, spec.policy.codec, &v, spec.judge != nil))
+	return *valueOf[V](g.rehearsal.HandOut(key, spec.policy.codec, &v, spec.judge != nil))
 }
 
 // rehearse makes the Guard a part of a test's environment until it is closed.
-func rehearse(g *Guard, env *testenv.Env) {
+func rehearse(g *Guard, env testenv.Env) {
 	g.rehearsal = env
 	leaveEnv := env.Join(&testenv.Guard{
 		Storing: func() int { return g.flights.Count(nil).Published },

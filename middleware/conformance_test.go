@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/run/clock"
+	"github.com/cacheguard/go/internal/testing/manual"
 )
 
 // The conformance table runs through a real client, this cache on a real server with httputil.ReverseProxy as its handler, and a real
@@ -84,7 +84,7 @@ func TestConformance(t *testing.T) {
 // bench is a cache between a client and an origin.
 type bench struct {
 	*fleet
-	clock *clock.Manual // stands still during a row, however long that takes: an Age is of its dates alone
+	clock *manual.Clock // stands still during a row, however long that takes: an Age is of its dates alone
 
 	mu    sync.Mutex
 	next  string        // what the origin is to answer
@@ -109,7 +109,7 @@ func newBench(t *testing.T, cfg Config) *bench {
 			r.Out.Host = r.In.Host
 		},
 	})
-	b.clock = clock.NewManual(time.Now())
+	b.clock = manual.New(time.Now())
 	b.caches[0].clock = b.clock.Clock()
 	return b
 }

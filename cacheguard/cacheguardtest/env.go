@@ -10,6 +10,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/cache/testenv"
+	"github.com/cacheguard/go/internal/testing/manual"
 	"github.com/cacheguard/go/memory"
 )
 
@@ -33,7 +34,7 @@ type Env struct {
 	Redis *redis.Client
 
 	t     testing.TB
-	inner *testenv.Env
+	inner *inner
 }
 
 // New makes an engine, and a Guard on it. It fails the test when cfg is out of range. Both end with the test.
@@ -41,13 +42,15 @@ func New(t testing.TB, cfg cacheguard.Config) *Env {
 	t.Helper()
 	now := time.Now().Truncate(time.Millisecond) // as exact as Redis
 	passed := new(values)
-	e := &Env{t: t, inner: testenv.New(now, passed)}
+	e := &Env{t: t, inner: &inner{
+		values: passed, moved: manual.New(now), loads: make(map[string]int), guards: make(map[*testenv.Guard]struct{}),
+	}}
 	t.Cleanup(func() { // the last one: nobody uses a value any more
 		t.Helper()
 		passed.report(t)
 	})
 	var err error
-	if e.Redis, err = memory.New(memory.Config{MaxBytes: maxBytes, Now: e.inner.Clock.Now, Limiter: e.inner}); err != nil {
+	if e.Redis, err = memory.New(memory.Config{MaxBytes: maxBytes, Now: e.inner.moved.Now, Limiter: e.inner}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Redis.Close() }) // nobody uses it any more
@@ -68,7 +71,7 @@ func New(t testing.TB, cfg cacheguard.Config) *Env {
 }
 
 // Now returns the time of the environment's clock.
-func (e *Env) Now() time.Time { return e.inner.Clock.Now() }
+func (e *Env) Now() time.Time { return e.inner.moved.Now() }
 
 // Advance moves the clock. First it waits until the values that callers already have are stored, which happens a moment
 // later. Running loads go on.
@@ -80,7 +83,7 @@ func (e *Env) Advance(d time.Duration) {
 	e.await("all is stored", func(g *testenv.Guard) bool { return g.Storing() == 0 })
 	for d > 0 {
 		step := min(d, e.longestStep(d))
-		e.inner.Clock.Advance(step)
+		e.inner.moved.Advance(step)
 		e.renew()
 		d -= step
 	}
@@ -88,7 +91,7 @@ func (e *Env) Advance(d time.Duration) {
 
 // longestStep is by how much the clock can move before a lease has to be renewed.
 func (e *Env) longestStep(d time.Duration) time.Duration {
-	for _, g := range e.inner.Guards() {
+	for _, g := range e.inner.open() {
 		if lease := g.Leases.Shortest(); lease > 0 {
 			d = min(d, lease*9/10)
 		}
@@ -98,7 +101,7 @@ func (e *Env) longestStep(d time.Duration) time.Duration {
 
 // renew renews the leases that are held. All Guards are on one client, so they have one keeper.
 func (e *Env) renew() {
-	for _, g := range e.inner.Guards() {
+	for _, g := range e.inner.open() {
 		g.Leases.RenewAll()
 		return
 	}
@@ -109,7 +112,7 @@ func (e *Env) renew() {
 func (e *Env) Settle() {
 	e.t.Helper()
 	e.awaitAll("nothing is under way", func(guards []*testenv.Guard) bool {
-		working := -e.inner.Clock.Waiting()
+		working := -e.inner.moved.Waiting()
 		for _, g := range guards {
 			working += g.Working()
 		}
@@ -119,17 +122,17 @@ func (e *Env) Settle() {
 
 // Loads returns how many loads of the key have ended in the Guards of this environment. Each key that a GetMany loads
 // counts. The count is exact once the Get has returned.
-func (e *Env) Loads(key string) int { return e.inner.Loads(key) }
+func (e *Env) Loads(key string) int { return e.inner.loadsOf(key) }
 
 // Outage makes every request to Redis fail, or ends that. Outage(false) returns when the Guards use Redis again and have sent their
 // pending invalidations, which can take a second or two. During an outage, messages of other Guards still arrive.
 func (e *Env) Outage(on bool) {
 	e.t.Helper()
 	if on {
-		e.inner.SetOutage(errOutage)
+		e.inner.fail(errOutage)
 		return
 	}
-	e.inner.SetOutage(nil)
+	e.inner.fail(nil)
 	e.await("Redis is used again", func(g *testenv.Guard) bool { return g.Recovered() })
 }
 
@@ -148,7 +151,7 @@ func (e *Env) await(what string, is func(*testenv.Guard) bool) {
 
 func (e *Env) awaitAll(what string, is func([]*testenv.Guard) bool) {
 	e.t.Helper()
-	if is(e.inner.Guards()) {
+	if is(e.inner.open()) {
 		return
 	}
 	tick, end := time.NewTicker(time.Millisecond), time.NewTimer(patience)
@@ -157,7 +160,7 @@ func (e *Env) awaitAll(what string, is func([]*testenv.Guard) bool) {
 	for {
 		select {
 		case <-tick.C:
-			if is(e.inner.Guards()) {
+			if is(e.inner.open()) {
 				return
 			}
 		case <-end.C:

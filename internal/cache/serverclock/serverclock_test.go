@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cacheguard/go/internal/run/clock"
+	"github.com/cacheguard/go/internal/testing/manual"
 )
 
 // server is a server whose clock is ahead of ours.
@@ -104,7 +104,7 @@ func TestAClockThatShowsAnotherTimeThanItShouldIsReported(t *testing.T) {
 func TestAManualClockHasNoSteps(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := clock.NewManual(begin)
+	m := manual.New(begin)
 	c := (&server{}).clocks()
 	c.servers.Clock = m.Clock()
 	c.servers.Stepped = func(_ string, by time.Duration) { t.Errorf("reported %v", by) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/run/clock"
+	"github.com/cacheguard/go/internal/testing/manual"
 )
 
 func TestAGetDoesNotWaitWhileTheHottestKeysAreDetermined(t *testing.T) {
@@ -20,7 +21,7 @@ func TestAGetDoesNotWaitWhileTheHottestKeysAreDetermined(t *testing.T) {
 
 func TestOfAnyNumberOfKeysOnlySomeAreCounted(t *testing.T) {
 	t.Parallel()
-	h := newHot(2, clock.NewManual(time.Unix(0, 0)).Clock())
+	h := newHot(2, manual.New(time.Unix(0, 0)).Clock())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range 1000 {
@@ -37,8 +38,8 @@ func TestOfAnyNumberOfKeysOnlySomeAreCounted(t *testing.T) {
 
 func TestAKeyThatIsAskedForOftenIsCountedAlthoughManyOthersCameBefore(t *testing.T) {
 	t.Parallel()
-	manual := clock.NewManual(time.Unix(0, 0))
-	h := newHot(8, manual.Clock())
+	moved := manual.New(time.Unix(0, 0))
+	h := newHot(8, moved.Clock())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range counters * 8 {
@@ -48,7 +49,7 @@ func TestAKeyThatIsAskedForOftenIsCountedAlthoughManyOthersCameBefore(t *testing
 		h.countLocked("often")
 		h.countLocked("later" + strconv.Itoa(i))
 	}
-	manual.Advance(rankEvery + 1)
+	moved.Advance(rankEvery + 1)
 	h.countLocked("often")
 	if !h.has("often") || h.has("first0") {
 		t.Errorf("hot: %v", *h.top.Load())

@@ -10,7 +10,16 @@ import (
 )
 
 // Clock tells the time. The zero value is the machine's clock.
-type Clock struct{ manual *Manual }
+type Clock struct{ manual manual }
+
+// manual is a clock of a test, which only that moves.
+type manual interface {
+	Now() time.Time
+	After(d time.Duration) (over <-chan time.Time, stop func())
+}
+
+// By is the clock of a test.
+func By(m manual) Clock { return Clock{m} }
 
 // Of is the clock of a *cacheguard.Guard, for packages that keep what grows old in one. Package cacheguard sets it before anything
 // runs: to the Guard's users, its clock is nothing.
@@ -67,7 +76,7 @@ func (c Clock) Sleep(ctx context.Context, d time.Duration) bool {
 // After returns a channel that receives when d is over. The caller calls stop when it does not wait any more.
 func (c Clock) After(d time.Duration) (over <-chan time.Time, stop func()) {
 	if c.manual != nil {
-		return c.manual.after(d)
+		return c.manual.After(d)
 	}
 	timer := time.NewTimer(d)
 	return timer.C, func() { timer.Stop() }

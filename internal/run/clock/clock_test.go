@@ -1,17 +1,19 @@
-package clock
+package clock_test
 
 import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/run/clock"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/manual"
 )
 
 var start = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func TestTheZeroClockIsTheMachines(t *testing.T) {
 	t.Parallel()
-	var c Clock
+	var c clock.Clock
 	before := time.Now()
 	now := c.Now()
 	after := time.Now()
@@ -24,7 +26,7 @@ func TestTheZeroClockIsTheMachines(t *testing.T) {
 
 func TestAManualClockStandsStillUntilItIsMoved(t *testing.T) {
 	t.Parallel()
-	m := NewManual(start)
+	m := manual.New(start)
 	c := m.Clock()
 	expect.Equal(t, "now", c.Now(), start)
 	m.Advance(time.Hour)
@@ -35,7 +37,7 @@ func TestAManualClockStandsStillUntilItIsMoved(t *testing.T) {
 
 func TestAdvanceLetsThoseGoWhoseTimeIsOver(t *testing.T) {
 	t.Parallel()
-	m := NewManual(start)
+	m := manual.New(start)
 	soon, stopSoon := m.Clock().After(time.Minute)
 	late, stopLate := m.Clock().After(time.Hour)
 	defer stopSoon()

@@ -1,12 +1,15 @@
-package clock
+// Package manual has a clock that only a test moves.
+package manual
 
 import (
 	"sync"
 	"time"
+
+	"github.com/cacheguard/go/internal/run/clock"
 )
 
-// Manual is a clock that stands still until Advance moves it. It is safe for concurrent use.
-type Manual struct {
+// Clock stands still until Advance moves it. It is safe for concurrent use.
+type Clock struct {
 	mu     sync.Mutex
 	now    time.Time
 	alarms map[*alarm]struct{}
@@ -17,23 +20,23 @@ type alarm struct {
 	over chan time.Time // of size 1: nobody may be waiting any more
 }
 
-// NewManual returns a clock that shows the time.
-func NewManual(now time.Time) *Manual {
-	return &Manual{now: now, alarms: make(map[*alarm]struct{})}
+// New returns a clock that shows the time.
+func New(now time.Time) *Clock {
+	return &Clock{now: now, alarms: make(map[*alarm]struct{})}
 }
 
 // Clock is m for the code that goes by it.
-func (m *Manual) Clock() Clock { return Clock{manual: m} }
+func (m *Clock) Clock() clock.Clock { return clock.By(m) }
 
 // Now is the time that it shows.
-func (m *Manual) Now() time.Time {
+func (m *Clock) Now() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now
 }
 
 // Advance moves the clock, and lets those go whose time is over.
-func (m *Manual) Advance(d time.Duration) {
+func (m *Clock) Advance(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.now = m.now.Add(d)
@@ -46,13 +49,14 @@ func (m *Manual) Advance(d time.Duration) {
 }
 
 // Waiting is how many wait for a time.
-func (m *Manual) Waiting() int {
+func (m *Clock) Waiting() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.alarms)
 }
 
-func (m *Manual) after(d time.Duration) (over <-chan time.Time, stop func()) {
+// After is a channel that receives when the clock has been moved by d. The caller calls stop when it does not wait any more.
+func (m *Clock) After(d time.Duration) (over <-chan time.Time, stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a := &alarm{at: m.now.Add(d), over: make(chan time.Time, 1)}
