@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	mathrand "math/rand/v2"
 	"slices"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cacheguard/rollout"
 	"github.com/cacheguard/go/examples/internal/backends"
 	"github.com/cacheguard/go/examples/internal/program"
 	"github.com/cacheguard/go/semaphore"
@@ -34,8 +34,8 @@ func newPrefix() string { return "rollout-" + rand.Text() }
 type fleet struct {
 	settingsOf
 	shop      *shop
+	shares    rollout.Shares // each instance of a real fleet has one, and hears of its settings
 	instances []*instance
-	asks      func(key string) bool // nil: for all keys; it changes between steps only
 }
 
 type instance struct {
@@ -52,24 +52,25 @@ func openFleet(server *backends.RedisServer, shop *shop, s settingsOf) (*fleet, 
 		s.prefix = newPrefix()
 	}
 	f := &fleet{settingsOf: s, shop: shop}
+	f.turn(100)
 	for range instances {
 		i := &instance{redis: server.NewClient()}
 		i.older = older{i.redis, s.prefix + "-older", shop}
 		f.instances = append(f.instances, i)
-		if err := i.open(shop, s); err != nil {
+		if err := i.open(shop, s, f.shares.Gate); err != nil {
 			return nil, errors.Join(err, f.close())
 		}
 	}
 	return f, nil
 }
 
-func (i *instance) open(shop *shop, s settingsOf) (err error) {
+func (i *instance) open(shop *shop, s settingsOf, gate func(context.Context, string) error) (err error) {
 	i.loads, err = semaphore.NewLimiter(i.redis, "price-db", semaphore.Config{Prefix: s.prefix, Permits: fleetLoads, RedisTimeout: backends.Patience})
 	if err != nil {
 		return err
 	}
 	i.guard, err = cacheguard.New(i.redis, cacheguard.Config{
-		Prefix: s.prefix, TTL: time.Hour, Limiter: i.loads, RedisTimeout: backends.Patience,
+		Prefix: s.prefix, TTL: time.Hour, Limiter: i.loads, Gate: gate, RedisTimeout: backends.Patience,
 		Observers: []cacheguard.Observer{cacheguard.On(cacheguard.EventGet, func(_ context.Context, e cacheguard.Event) {
 			if e.Outcome == cacheguard.Hit {
 				i.hits.Add(1)
@@ -90,26 +91,36 @@ func (f *fleet) close() (err error) {
 	return err
 }
 
-// share is that share of the keys: always the same ones.
-func share(percent uint32) func(key string) bool {
-	return func(key string) bool {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(key)) // it never fails
-		return h.Sum32()%100 < percent
-	}
-}
-
-// turn sets for which share of the keys the Guard is asked, on every instance. The others are the older cache's.
-func (f *fleet) turn(percent uint32) { f.asks = share(percent) }
+// turn sets for which percentage of the keys the Guard is asked. The others are the older cache's.
+func (f *fleet) turn(percent float64) { f.shares.Set(map[string]float64{"price": percent}) }
 
 // get asks the Guard or the older cache.
 func (f *fleet) get(ctx context.Context, i *instance, product int) (price int64, old bool, err error) {
-	if f.asks != nil && !f.asks(i.prices.Key(product)) {
+	if f.shares.Gate(ctx, i.prices.Key(product)) != nil {
 		price, err = i.older.price(ctx, product)
 		return price, true, err
 	}
 	price, err = i.prices.Get(ctx, product)
 	return price, false, err
+}
+
+// compare compares what the Guard would answer with the database and with the older cache, until it is done.
+func (f *fleet) compare(ctx context.Context, done <-chan struct{}) rollout.Seen {
+	i := f.instances[0]
+	c := rollout.Comparer[int, int64]{
+		Cache: i.prices, Source: f.shop.price, Equal: func(a, b int64) bool { return a == b }, Pause: 20 * time.Millisecond,
+	}
+	for n := 0; ; n++ {
+		select {
+		case <-done:
+			return c.Seen()
+		default:
+		}
+		product := n % (len(f.shop.prices) / 10) // the writer changes these
+		if price, err := i.older.price(ctx, product); err == nil {
+			c.Compare(ctx, product, &price)
+		}
+	}
 }
 
 // change writes, and tells both caches.

@@ -1,5 +1,5 @@
-// Rollout brings a cache into a service that is under load and has an older cache by hand, as docs/rollout.md says: a share of the keys first, then all,
-// and back to the older cache.
+// Rollout brings a cache into a service that is under load and has an older cache by hand, as docs/rollout.md says: it
+// is compared first and serves nobody, then it serves a share of the keys, then all; and back to the older cache.
 // After that it deploys a new Version of what is cached, once without a warm-up and once with one.
 //
 // It needs nothing but Go. REDIS_URL names a real Redis to use instead of the embedded one.
@@ -11,8 +11,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
+	"github.com/cacheguard/go/cacheguard/rollout"
 	"github.com/cacheguard/go/examples/internal/backends"
 	"github.com/cacheguard/go/examples/internal/program"
 	"github.com/cacheguard/go/examples/internal/table"
@@ -73,10 +75,16 @@ func (s *settings) rollout(ctx context.Context, out io.Writer, server *backends.
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
+	seen, err := s.compare(ctx, f)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, "Compared with the database, while it serves nobody: %s prices, %s of them cached, %d old; of the older cache's, %d.\n\n",
+		table.Count(seen.Compared), table.Count(seen.Hits), seen.Old, seen.OtherOld)
 	rows := [][]string{{"", "reads", "from the Guard", "queries", "read p50", "old values", "of the older cache"}}
 	for _, step := range []struct {
 		name  string
-		share uint32
+		share float64
 	}{{"the older cache", 0}, {"5 % of the keys", 5}, {"half of them", 50}, {"all", 100}, {"back to the older cache", 0}} {
 		f.turn(step.share)
 		before := shop.queries.Load()
@@ -98,6 +106,21 @@ func (s *settings) rollout(ctx context.Context, out io.Writer, server *backends.
 	}
 	_, _ = fmt.Fprintln(out)
 	return nil
+}
+
+// compare compares the cache under load, while the older one serves.
+func (s *settings) compare(ctx context.Context, f *fleet) (seen rollout.Seen, err error) {
+	f.turn(0)
+	done := make(chan struct{})
+	var comparing sync.WaitGroup
+	comparing.Go(func() { seen = f.compare(ctx, done) }) // owner: compare
+	_, err = f.underLoad(ctx, s.step)
+	close(done)
+	comparing.Wait()
+	if seen.Old > 0 {
+		err = errors.Join(err, fmt.Errorf("NOT AS PROMISED: %+v", seen))
+	}
+	return seen, err
 }
 
 // deployments replaces a fleet by one with another Version, without a warm-up and with one.

@@ -60,7 +60,7 @@ func (l looking) Done() <-chan struct{} {
 	return l.Context.Done()
 }
 
-// Who has waited for longest has the earliest deadline here, and the Cache of the one with the latest has no slot.
+// Five loads with five deadlines wait, each with a twin that gives up, and one with a later deadline whose Cache has no slot.
 func TestASpareSlotGoesToWhoeverCanUseItForLongest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, full, began := New(Config{MaxLoads: 1}), slots.New(1), time.Now()
