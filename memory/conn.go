@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -172,6 +173,20 @@ func (c *conn) Close() error {
 		return net.ErrClosed
 	}
 	return nil
+}
+
+// Texts are the keys with a text, in their order, for the simulation, which has some of them evicted: no command lists keys.
+func (c *conn) Texts() (keys []string) {
+	c.engine.mu.Lock()
+	defer c.engine.mu.Unlock()
+	c.engine.begin()
+	for key, it := range c.engine.keys.items {
+		if it.kind == str {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // SetReadDeadline bounds reads, also one that waits.

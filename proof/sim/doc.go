@@ -1,4 +1,4 @@
-// Package sim runs a small fleet against a Redis in the same process, within a bubble of testing/synctest: minutes of its clock pass in milliseconds.
+// Package sim runs a small fleet against a Redis in the same process (package memory), within a bubble of testing/synctest: minutes of its clock pass in milliseconds.
 // A seed draws everything that the library does not decide itself: what the instances do and when, how long each message takes, which replies are lost,
 // when an instance is cut off, stands still or dies, and what Redis evicts. A checker compares what every caller got with what the database has:
 //

@@ -1,8 +1,8 @@
 package sim
 
 import (
+	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
@@ -56,10 +56,18 @@ func (w *world) heal() {
 
 // evict makes Redis evict an entry, an epoch, or another key without fields: not a lock, a lease or an intent.
 func (w *world) evict(random *rand.Rand) {
-	keys := slices.DeleteFunc(w.redis.Keys(), func(key string) bool { return w.redis.Type(key) != "string" })
+	conn, err := w.redis.Options().Dialer(context.Background(), "", "")
+	if err != nil {
+		w.truth.complain("evict: %v", err)
+		return
+	}
+	keys := conn.(interface{ Texts() []string }).Texts() // no command of the library lists keys
+	_ = conn.Close()                                     // always nil
 	if len(keys) > 0 {
 		key := keys[random.IntN(len(keys))]
-		w.redis.Del(key)
+		if err := w.redis.Del(context.Background(), key).Err(); err != nil {
+			w.truth.complain("evict: %v", err)
+		}
 		w.truth.note("Redis evicts %q", key)
 	}
 }

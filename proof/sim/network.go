@@ -10,13 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/alicebob/miniredis/v2"
 )
 
 // network is what lies between an instance and Redis.
 type network struct {
-	redis   *miniredis.Miniredis
+	redis   func(ctx context.Context, network, addr string) (net.Conn, error) // dials it
 	latency time.Duration // of a message, on average
 	record  *record
 
@@ -32,26 +30,21 @@ type network struct {
 }
 
 func newNetwork(w *world, random *rand.Rand) *network {
-	return &network{redis: w.redis, latency: w.plan.latency, record: &w.record, random: random, open: make(map[*wire]struct{})}
+	return &network{redis: w.redis.Options().Dialer, latency: w.plan.latency, record: &w.record, random: random, open: make(map[*wire]struct{})}
 }
 
 var errCut = errors.New("sim: the network is cut")
 
-// Dial is for redis.Options. It asks Redis before it takes the mutex: Redis may be sending a message just now, and waits until carry, which
-// needs the mutex, has read it.
-func (n *network) Dial(context.Context, string, string) (net.Conn, error) {
-	if n.isCut() {
-		return nil, errCut
-	}
-	server, err := n.redis.Dial()
-	if err != nil {
-		return nil, err
-	}
+// Dial is for redis.Options.
+func (n *network) Dial(ctx context.Context, proto, addr string) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.cut || n.ended {
-		_ = server.Close() // always nil
 		return nil, errCut
+	}
+	server, err := n.redis(ctx, proto, addr)
+	if err != nil {
+		return nil, err
 	}
 	client, near := net.Pipe()
 	w := &wire{net: n, near: near, server: server}
@@ -60,12 +53,6 @@ func (n *network) Dial(context.Context, string, string) (net.Conn, error) {
 	go w.carry(near, server, false)
 	go w.carry(server, near, true)
 	return client, nil
-}
-
-func (n *network) isCut() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.cut || n.ended
 }
 
 // arrival is when a message that is sent now arrives; lost: it does not, and its connection ends.
@@ -191,7 +178,7 @@ func (w *wire) carry(from, to net.Conn, isReply bool) {
 		}
 	}
 	if isReply {
-		_ = from.Close() // always nil; while nobody reads what Redis writes, all of it stands still
+		_ = from.Close() // always nil; nobody reads what Redis writes any more
 	}
 	close(under)
 	<-arrived

@@ -8,9 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/cacheguard/go/memory"
 )
 
 const (
@@ -94,8 +95,7 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p, random := planOf(seed)
-		w := &world{plan: p, truth: newTruth(rows), redis: miniredis.NewMiniRedis(), record: newRecord()}
-		w.redis.ClockTTL(true)
+		w := &world{plan: p, truth: newTruth(rows), redis: openRedis(t), record: newRecord()}
 		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, partly %t, narrow %t, late %t, slow %t",
 			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.partly, p.narrow, p.late, p.slow)
 		for i := range p.instances {
@@ -108,11 +108,21 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 	return r
 }
 
+// openRedis opens the Redis of a run. Its clock is that of the bubble.
+func openRedis(t *testing.T) *redis.Client {
+	t.Helper()
+	rdb, err := memory.New(memory.Config{MaxBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rdb
+}
+
 type world struct {
 	plan      plan
 	truth     *truth
 	record    record
-	redis     *miniredis.Miniredis
+	redis     *redis.Client // of package memory
 	instances []*instance
 	loads     sync.Mutex
 }
@@ -188,6 +198,8 @@ func (w *world) closing(t *testing.T) {
 		_ = in.rdb.Close() // it may have lost its connections
 		in.net.end()
 	}
-	w.redis.Close()
+	if err := w.redis.Close(); err != nil {
+		t.Error(err)
+	}
 	time.Sleep(2 * time.Second) // until go-redis' goroutines have noticed
 }

@@ -69,7 +69,8 @@ func (h byHand) invalidateTags(ctx context.Context, tags ...int) (err error) {
 	return err
 }
 
-func (h byHand) invalidateAll(ctx context.Context, _ bool) error { return h.rdb.FlushAll(ctx).Err() }
+// Each row has one of the tags.
+func (h byHand) invalidateAll(ctx context.Context, _ bool) error { return h.invalidateTags(ctx, 0, 1) }
 
 func (h byHand) update(ctx context.Context, row int, write func(context.Context) error) error {
 	return errors.Join(write(ctx), h.invalidate(ctx, []int{row}))
