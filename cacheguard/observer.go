@@ -56,7 +56,7 @@ const (
 	EventGet         What = "get"         // the end of a Get or a Fetch, and of each key of a GetMany, with the caller's context
 	EventCache       What = "cache"       // NewCache was called with a new Name, which is the Kind
 	EventJoin        What = "join"        // a Get joins a load, or a wait for one, that another call of this Guard has begun
-	EventLoad        What = "load"        // a run of a loader is over; the error of one that nobody waited for any more matches context.Canceled
+	EventLoad        What = "load"        // a run of a loader is over, or has exceeded LoadTimeout: then, and not when it returns; the error of one that nobody waited for any more matches context.Canceled
 	EventStale       What = "stale"       // a value is served past its TTL, within StaleFor, or by the local tier in place of a Redis that does not answer
 	EventRedisError  What = "redis_error" // an operation of a call failed; the error is a *RedisError. Of renewals, clean-ups and the subscription there are none
 	EventInvalidated What = "invalidated" // with Config.Local: a message says that the Key was invalidated, here or elsewhere; empty: all of the Kind, or of a tag, or everything, as when 10,000 wait to be told

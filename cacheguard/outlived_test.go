@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +101,45 @@ func TestLoadsThatOutliveTheirTimeoutHaveFailedOnce(t *testing.T) {
 		synctest.Wait()
 		expect.Equal(t, "once each", shown.times("loaded of product, failed"), 14+12)
 		expect.Equal(t, "it is over", failing(t, g, "product").For, 0)
+	})
+}
+
+// A loader that hangs would be in no metric otherwise.
+func TestALoadThatOutlivesItsTimeoutIsAnEventThenAndNotWhenItReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var heard []Event
+		g := newBypassing(t, Config{LoadTimeout: 5 * time.Second, Observers: []Observer{On(EventLoad, func(_ context.Context, e Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			heard = append(heard, e)
+		})}})
+		defer func() { expect.ErrorIs(t, g.Close()) }()
+		hang := make(chan struct{})
+		_, err := Get(t.Context(), g, "k", func(context.Context) (string, error) {
+			<-hang
+			return "v", nil
+		})
+		expect.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = GetMany(t.Context(), g, []string{"a", "b"}, func(context.Context, []string) (map[string]string, error) {
+			<-hang
+			return nil, nil
+		})
+		expect.ErrorIs(t, err, context.DeadlineExceeded)
+		synctest.Wait()
+		for _, when := range []string{"while they run", "when they have returned"} {
+			mu.Lock()
+			expect.Equal(t, when, len(heard), 3)
+			for _, e := range heard {
+				expect.ErrorIs(t, e.Err, context.DeadlineExceeded)
+				expect.Equal(t, "took", e.Took, 5*time.Second)
+			}
+			mu.Unlock()
+			if when == "while they run" {
+				close(hang)
+				synctest.Wait()
+			}
+		}
 	})
 }
 

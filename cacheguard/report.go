@@ -111,7 +111,7 @@ func (g *Guard) tellStale(key string, past time.Duration) {
 	g.observers.tell(context.Background(), Event{What: EventStale, Key: key, Kind: g.kinds.of(key).name, Took: past})
 }
 
-// judge counts a load, once, and notes whether it failed, unless nobody waits for it any more: then its error says nothing about the source.
+// judge reports a load, once, and notes whether it failed, unless nobody waits for it any more: then its error says nothing about the source.
 func (l *loaders) judge(ctx context.Context, j *load, load *loading, took time.Duration, err error) {
 	if load.judged.Swap(true) {
 		return
@@ -124,9 +124,10 @@ func (l *loaders) judge(ctx context.Context, j *load, load *loading, took time.D
 	case !errors.Is(err, context.Canceled):
 		j.policy.kind.watched.Loaded(nil, "")
 	}
+	l.observers.tell(context.Background(), Event{What: EventLoad, Key: j.key, Kind: j.policy.kind.name, Took: took, Err: err})
 }
 
-// onLoad reports a run of a loader.
+// onLoad notes how long a loader took that has returned.
 func (l *loaders) onLoad(j *load, took time.Duration, err error) {
 	if err == nil {
 		l.cost.Took(took)
@@ -135,7 +136,6 @@ func (l *loaders) onLoad(j *load, took time.Duration, err error) {
 	if limit := l.cfg.SlowLoad; limit > 0 && took >= limit {
 		l.tell(context.Background(), EventSlowLoad, j.key, err, "took", took)
 	}
-	l.observers.tell(context.Background(), Event{What: EventLoad, Key: j.key, Kind: j.policy.kind.name, Took: took, Err: err})
 }
 
 // tell is the Guard's, of a load.
