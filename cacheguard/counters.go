@@ -52,6 +52,7 @@ func (g *Guard) countAll() {
 		}
 		return 0
 	})
+	add("overdue_total", "Updates and intents that outlasted UpdateTimeout.", func() float64 { return float64(g.writes.Overdue.Load()) })
 	add("unknown_names", "Invalidated tags and keys of a kind that no load has had: mistyped ones, perhaps.",
 		func() float64 { return float64(g.journal.Tags.Count() + g.journal.Keys.Count()) })
 

@@ -65,16 +65,25 @@ func (f *fleet) sinceAnHour(key string) {
 	}
 }
 
-func TestAnUpdateThatOutlastsUpdateTimeoutIsLogged(t *testing.T) {
+func TestAnUpdateThatOutlastsUpdateTimeoutIsLoggedCountedAndShownUntilItsWriteReturns(t *testing.T) {
 	t.Parallel()
 	cfg, log := logged()
 	cfg.LeaseTTL, cfg.UpdateTimeout = brisk, brisk
-	g := newFleet(t, standalone(t), 1, cfg).guards[0]
+	f := newFleet(t, standalone(t), 1, cfg)
+	g := f.guards[0]
 	expect.ErrorIs(t, g.UpdateMany(context.Background(), []string{"k", "j"}, func(ctx context.Context) error {
 		redistest.Await(t, "the log says so", func() bool {
 			return len(lines(log(), `level=WARN msg="cacheguard: update stood for longer than UpdateTimeout`)) == 1 && strings.Contains(log(), `names="[\"j\" \"k\"]"`)
 		})
-		redistest.Await(t, "it keeps nobody from storing", func() bool { return g.Stats().Intents == 0 })
+		expect.Equal(t, "counted", g.Stats().Of("overdue_total"), 1)
+		expect.Equal(t, "it is not done", g.Stats().Intents, 1)
+		expect.Equal(t, "shown", g.observed().Troubles().Stands, `update of ["j" "k"] that has outlasted UpdateTimeout: others may write`)
+		redistest.Await(t, "it keeps nobody from storing", func() bool { return !f.exists(f.intent("k")) })
 		return nil
 	}), rwlock.ErrLeaseLost)
+	expect.Equal(t, "in the end", g.Stats().Intents, 0)
+	in, err := g.Intend(t.Context(), Changes{Keys: []string{"k"}})
+	expect.ErrorIs(t, err)
+	redistest.Await(t, "an intent counts, too", func() bool { return g.Stats().Of("overdue_total") == 2 })
+	expect.ErrorIs(t, in.Done(t.Context()), rwlock.ErrLeaseLost)
 }

@@ -54,6 +54,7 @@
 //	cacheguard_refused_messages_age_seconds{cache}       since when some are (Watch)
 //	cacheguard_intents{cache}                         intents of transactions and updates that are not done (Watch)
 //	cacheguard_intent_oldest_seconds{cache}           since when the oldest of these stands (Watch)
+//	cacheguard_overdue_total{cache}                   updates and intents that outlasted UpdateTimeout (Watch)
 //	cacheguard_bypassed{cache}                        1 if the cache is bypassed: Guard.Bypass (Watch)
 //	cacheguard_warming{cache}                         calls of Cache.Warm under way (Watch)
 //	cacheguard_failed_refreshes_total{cache}          loads in the background that failed; no caller had their errors (Watch)

@@ -38,7 +38,7 @@ type Failing struct {
 	first    time.Time   // when the first of these failed
 	failedAt time.Time   // when a load failed last
 	why      string      // what it said
-	noneFail *time.Timer // owner: Failing; stop: close
+	noneFail *time.Timer // owner: Failing; stop: a span without failures
 
 	loads, failed atomic.Int64 // ever
 }
@@ -61,7 +61,7 @@ func (j *Journal) Kind(kind string) *Kind {
 	}
 	f := new(Kind)
 	f.some, f.said = someFailed, func(failed, loads uint64) []any { return []any{"failed", failed, "loads", loads} }
-	f.logger, f.says = j.cfg.Logger, says{begun: "loads fail", over: "few loads fail, or none", costs: []cost{{name: "loads", count: f.loads.Load}, {name: "failed", count: f.failed.Load}}}
+	j.openLocked(&f.episode, says{begun: "loads fail", over: "few loads fail, or none", costs: []cost{{name: "loads", count: f.loads.Load}, {name: "failed", count: f.failed.Load}}})
 	if kind != "" {
 		f.of = []any{slog.String("kind", kind)}
 	}
@@ -155,14 +155,5 @@ func (f *Failing) look() {
 	defer f.judging.Unlock()
 	if f.nowLocked(); f.on() && f.Running.Load() > 0 {
 		f.noneFail.Reset(2 * failingSpan)
-	}
-}
-
-func (f *Failing) close() {
-	f.episode.close()
-	f.judging.Lock()
-	defer f.judging.Unlock()
-	if f.noneFail != nil {
-		f.noneFail.Stop()
 	}
 }

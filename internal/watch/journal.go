@@ -56,11 +56,10 @@ type Journal struct {
 	without atomic.Int64 // loads without the cache, ever
 	hedged  atomic.Int64 // loads beside Redis, ever
 
-	troubles []*episode // all that have a name
-
-	mu    sync.Mutex
-	kinds map[string]*Kind
-	last  observe.Troubles // what is known of the last of each, beside how long it lasts
+	mu       sync.Mutex
+	troubles []*episode
+	kinds    map[string]*Kind
+	last     observe.Troubles // what is known of the last of each, beside how long it lasts
 }
 
 // Open opens the zero Journal.
@@ -78,7 +77,8 @@ func (j *Journal) Open(cfg Config) {
 		missed = "messages may have been missed again and again, the local tier is dropped each time"
 	}
 	j.missed.some, j.missed.said = someMissed, func(times, _ uint64) []any { return []any{"times", times} }
-	j.refusals.logger, j.pending.what, j.pending.count, j.mute.what, j.mute.count = cfg.Logger, "keys", cfg.Pending, "messages", cfg.Untold
+	j.refusals.open = func(e *episode, s says) { j.learn(func() { j.openLocked(e, s) }) }
+	j.pending.what, j.pending.count, j.mute.what, j.mute.count = "keys", cfg.Pending, "messages", cfg.Untold
 	waited := func(s *Saturation) []cost { return []cost{{name: "loads_that_waited", count: s.queued.Load}} }
 	for _, t := range []struct {
 		*episode
@@ -96,9 +96,13 @@ func (j *Journal) Open(cfg Config) {
 		{&j.MaxLoads.episode, says{"saturated", "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor, waited(&j.MaxLoads)}},
 		{&j.Limiter.episode, says{"limiter", "loads wait for Config.Limiter", "no load waits for Config.Limiter", saturatedFor, waited(&j.Limiter)}},
 	} {
-		t.episode.says, t.logger = t.says, cfg.Logger
-		j.troubles = append(j.troubles, t.episode)
+		j.openLocked(t.episode, t.says)
 	}
+}
+
+// openLocked opens a trouble, until Close.
+func (j *Journal) openLocked(e *episode, s says) {
+	e.says, e.logger, j.troubles = s, j.cfg.Logger, append(j.troubles, e)
 }
 
 // breaker notes that one has opened or closed. On a cluster the outage is over when all are closed.
@@ -223,14 +227,7 @@ func (j *Journal) Bypass(on bool, until time.Time) {
 }
 
 // Lasts is for how long there has been the trouble that has the name; 0: there is none.
-func (j *Journal) Lasts(name string) time.Duration {
-	for _, e := range j.troubles {
-		if e.name == name {
-			return e.lasting()
-		}
-	}
-	return 0
-}
+func (j *Journal) Lasts(name string) time.Duration { return j.Troubles().Last[name] }
 
 // Troubles are for package admin.
 func (j *Journal) Troubles() observe.Troubles {
@@ -241,6 +238,7 @@ func (j *Journal) Troubles() observe.Troubles {
 	for _, e := range j.troubles {
 		t.Last[e.name] = e.lasting()
 	}
+	delete(t.Last, "") // those are not the Guard's alone
 	return t
 }
 
@@ -253,14 +251,9 @@ func (j *Journal) learn(note func()) {
 
 // Close ends what is to be logged later.
 func (j *Journal) Close() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	for _, e := range j.troubles {
 		e.close()
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, k := range j.kinds {
-		k.close()
-	}
-	j.refusals.close()
-	j.missed.close()
 }

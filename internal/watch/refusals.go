@@ -2,7 +2,6 @@ package watch
 
 import (
 	"errors"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,22 +10,24 @@ import (
 	"github.com/cacheguard/go/internal/run/logging"
 )
 
-// refusals are lasting troubles, one for each operation that Redis refuses: it is full, or the user lacks a right. One is over when the operation
-// has succeeded, and was not refused for ten seconds: one node of a cluster may be full, and others not. Where nobody tries it meanwhile, another trouble
-// may begin before that is seen: with another error, or a minute later. What a trouble lasted is from its first refusal to its last.
+// refusals are lasting troubles, one for each operation that Redis refuses and each of its errors: it is full, or the user lacks a right. One is over
+// when the operation has succeeded, and was not refused like that for ten seconds: one node of a cluster may be full, and others not. Where nobody tries
+// it for a minute, another trouble may begin before that is seen. What a trouble lasted is from its first refusal to its last.
 type refusals struct {
-	logger *slog.Logger
-	on     atomic.Int64 // how many operations are refused
+	open func(e *episode, s says)
+	on   atomic.Int64 // how many there are
 
 	mu sync.Mutex
-	by map[string]*refused // operations
+	by map[refusal]*refused
 }
+
+// refusal says what is refused, and with which error, as OOM.
+type refusal struct{ op, code string }
 
 // refused is an operation that is.
 type refused struct {
 	episode
 	last time.Time
-	code string // which error it was, as OOM
 }
 
 // apart is how long nothing was refused, or tried, between two troubles.
@@ -40,29 +41,27 @@ func (e *refused) isOver(op, said string) {
 
 // begin notes that the operation was refused.
 func (r *refusals) begin(op string, err error, args ...any) {
+	of := refusal{op: op}
+	if a, answered := errors.AsType[answer](err); answered {
+		of.code, _, _ = strings.Cut(a.Error(), " ")
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.by[op]
+	e := r.by[of]
 	if e == nil {
-		e = &refused{episode: episode{logger: r.logger, says: says{begun: "redis failed"}}}
-		if r.by == nil {
-			r.by = make(map[string]*refused)
+		if e = new(refused); r.by == nil {
+			r.by = make(map[refusal]*refused)
 		}
-		r.by[op] = e
+		r.open(&e.episode, says{begun: "redis failed"})
+		r.by[of] = e
 	}
-	code := ""
-	if a, answered := errors.AsType[answer](err); answered {
-		code, _, _ = strings.Cut(a.Error(), " ")
-	}
-	quiet := time.Since(e.last)
-	switch {
-	case !e.on():
+	if !e.on() {
 		r.on.Add(1)
-	case quiet >= apart, quiet >= logging.Every && code != e.code:
+	} else if time.Since(e.last) >= apart {
 		e.isOver(op, "redis refused") // and does again
 	}
 	e.begin(append(args, "error", err, "op", op)...)
-	e.last, e.code = time.Now(), code // after the beginning, of which this may be all
+	e.last = time.Now() // after the beginning, of which this may be all
 }
 
 // did notes that the operation succeeded.
@@ -72,16 +71,10 @@ func (r *refusals) did(op string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.by[op]; e != nil && e.on() && time.Since(e.last) >= logging.Every {
-		e.isOver(op, "redis refuses no more")
-		r.on.Add(-1)
-	}
-}
-
-func (r *refusals) close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, e := range r.by {
-		e.close()
+	for of, e := range r.by {
+		if of.op == op && e.on() && time.Since(e.last) >= logging.Every {
+			e.isOver(op, "redis refuses no more")
+			r.on.Add(-1)
+		}
 	}
 }

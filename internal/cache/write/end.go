@@ -47,8 +47,9 @@ func (c *Change) expire() {
 	})
 }
 
-// warn logs that the change stood for too long.
+// warn counts and logs that the change stood for too long.
 func (c *Change) warn(message string) {
+	c.of.Overdue.Add(1)
 	c.of.Logger.LogAttrs(context.Background(), slog.LevelWarn, "cacheguard: "+message,
 		slog.String("for", time.Since(c.since).Round(time.Millisecond).String()), slog.String("names", errs.Names(shown(c.named())).String()))
 }
@@ -87,7 +88,10 @@ func (c *Change) stop(late bool) (first bool) {
 	w := c.of
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if delete(w.updates, c); c.shared {
+	if !late { // else an update's write still runs
+		delete(w.updates, c)
+	}
+	if c.shared {
 		w.late = w.late || late && first
 		delete(w.stand, c)
 		w.Owner.AreIntended(w.late || len(w.stand) > 0)

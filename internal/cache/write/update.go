@@ -141,7 +141,7 @@ func (u *Update) announced(ctx context.Context) (err error) {
 	u.keep(requests(u.on, u.text), true)
 	u.limit(func() {
 		u.warn("update stood for longer than UpdateTimeout, its write still runs and others may write")
-		u.Stop()
+		u.stop(true)
 		u.expired()
 	})
 	u.began = true
@@ -149,7 +149,7 @@ func (u *Update) announced(ctx context.Context) (err error) {
 	return u.callWrite(ctx)
 }
 
-// stands has the update counted until Stop.
+// stands has the update counted until its write returns, also after UpdateTimeout.
 func (u *Update) stands() {
 	w := u.of
 	w.mu.Lock()

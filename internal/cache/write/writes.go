@@ -42,6 +42,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
@@ -98,9 +99,11 @@ type Writes struct {
 	Config
 	pending
 
+	Overdue atomic.Uint64 // changes that outlasted Timeout, ever
+
 	mu      sync.Mutex
 	stand   map[*Change]struct{} // the shared changes that have not ended
-	updates map[*Change]*Update  // whose write runs, and that keep others from storing
+	updates map[*Change]*Update  // whose write runs, which keep others from storing, until Timeout is over
 	late    bool                 // one was over before its Done, so its transaction may go on: AreIntended remains true
 }
 
@@ -157,6 +160,9 @@ func (w *Writes) Oldest() string {
 	what := "intent on"
 	if !c.shared {
 		what = "update of"
+	}
+	if w.Timeout > 0 && time.Since(c.since) >= w.Timeout {
+		return fmt.Sprint(what, " ", errs.Names(shown(c.named())), " that has outlasted UpdateTimeout: others may write")
 	}
 	return fmt.Sprint(what, " ", errs.Names(shown(c.named())))
 }

@@ -97,6 +97,7 @@ func (b *Breaker) set(open bool) {
 		b.probing = b.probing || b.life.Try(b.probeUntilClosed) // stop: it closes, or the Set does; its probe has a time-out
 	case !open && b.open:
 		b.opened = make(chan struct{})
+		b.forget()
 	}
 	b.open = open
 }

@@ -82,6 +82,14 @@ func (l *latency) next(now int64) (changed bool) {
 	return changed
 }
 
+// forget forgets that replies were slow of late: they were the first time-outs of an outage that is over.
+func (l *latency) forget() {
+	l.turning.Lock()
+	defer l.turning.Unlock()
+	l.latest.clear()
+	l.mood.began, l.mood.seen = 0, 0
+}
+
 // Answered returns a channel that the next reply closes.
 func (l *latency) Answered() <-chan struct{} {
 	for {

@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -185,6 +186,34 @@ func TestStopOfRedisDoesNotMakeAPartSlow(t *testing.T) {
 			}
 		}
 		b.run(time.Second, always(time.Millisecond))
+		expect.Equal(t, "changes", b.changes.Load(), 0)
+	})
+}
+
+// It has a line of its own, and "redis is slow" would be another of the same cause.
+func TestTheTimeoutsOfAnOutageDoNotMakeAPartSlow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const timeout = 500 * time.Millisecond
+		b := newTimeline(t, 5*time.Millisecond)
+		fails := func(n int, every time.Duration) {
+			for range n {
+				time.Sleep(every)
+				b.Took(timeout)
+				b.Record(context.DeadlineExceeded)
+			}
+		}
+		for range 5 {
+			b.run(time.Minute, always(time.Millisecond))
+			fails(maxConsecutive, turn)
+			expect.Equal(t, "open", b.IsOpen(), true)
+			answered := b.Answered()
+			fails(2*fewestSlow, shortestPause/(2*fewestSlow+1)) // that were sent before
+			<-answered
+			time.Sleep(2 * longestPause)
+			expect.Equal(t, "open when a probe was answered", b.IsOpen(), false)
+			b.run(turn+turn/2, always(30*time.Millisecond)) // it has much to do
+		}
+		b.run(time.Minute, always(time.Millisecond))
 		expect.Equal(t, "changes", b.changes.Load(), 0)
 	})
 }

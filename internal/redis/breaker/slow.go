@@ -136,6 +136,10 @@ func (b *Breaker) Recent() time.Duration { return b.figures.Load().recent }
 
 // Took notes how long a reply took, or that there was none for that long.
 func (b *Breaker) Took(took time.Duration) {
+	if b.countUntil.Load() != 0 && b.IsOpen() { // what does not answer is not slow
+		b.wake()
+		return
+	}
 	if !b.note(took) {
 		return
 	}
