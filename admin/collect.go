@@ -154,10 +154,10 @@ func cacheOf(c observe.Cache, t tallied, s *series, now time.Time) cacheState {
 	last := s.last()
 	one := cacheState{
 		Name: c.Name, Ratio: ratio(last.served, last.asked), Ratios: s.ratios(), LoadTook: ratio(last.loading, last.loads),
-		Answers: make(map[string]uint64), Failed: t.failed, Takeovers: t.takeovers, LeasesLost: t.leasesLost, Damaged: t.damaged,
-		Unstorable: t.unstorable,
+		Answers: make(map[string]uint64), Failed: t.failed, Takeovers: t.takeovers.times, LeasesLost: t.leasesLost.times, Damaged: t.damaged.times,
+		Unstorable: t.unstorable.times,
 	}
-	one.Lately, one.LatelyAgo = s.lately(now)
+	one.Lately, one.LatelyAgo = s.lately(&t, now)
 	if f := c.Failing; f.For > 0 {
 		one.Failing = &failingState{f.For.Seconds(), f.Loads, f.Failed, f.Last}
 	}

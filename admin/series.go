@@ -9,8 +9,6 @@ const (
 	pause = 2 * time.Second
 	// kept is how many samples there are.
 	kept = 90
-	// lasting is how long ago that ended which still happened lately: those who look may come once a minute.
-	lasting = 5 * time.Minute
 )
 
 // The answers that count as the cache's, and all answers: the first of the words of a Guard's answers, as it counts them.
@@ -55,7 +53,7 @@ func (s *series) add(now tallied, at time.Time, passed time.Duration) {
 	one.loads = float64(now.loads - s.before.loads)
 	one.loading = float64(now.nanos-s.before.nanos) / 1e9
 	one.lately = lately{
-		now.takeovers - s.before.takeovers, now.damaged - s.before.damaged, now.unstorable - s.before.unstorable,
+		now.takeovers.times - s.before.takeovers.times, now.damaged.times - s.before.damaged.times, now.unstorable.times - s.before.unstorable.times,
 	}
 	if len(s.ring) == kept {
 		s.ring = append(s.ring[:0], s.ring[1:]...)
@@ -71,26 +69,29 @@ func (s *series) last() sample {
 	return s.ring[len(s.ring)-1]
 }
 
-// lately is what happened in the samples that are not too old, and how many seconds ago, at most, each last did.
-func (s *series) lately(now time.Time) (all lately, ago map[string]float64) {
-	ago = make(map[string]float64)
+// lately is what happened in the samples that are not too old, and how many seconds ago each last did. What is over for longer than recently is not shown.
+func (s *series) lately(t *tallied, now time.Time) (all lately, ago map[string]float64) {
 	for _, one := range s.ring {
-		passed := now.Sub(one.at)
-		if passed >= lasting {
+		if now.Sub(one.at) < recently {
+			all.Takeovers += one.lately.Takeovers
+			all.Damaged += one.lately.Damaged
+			all.Unstorable += one.lately.Unstorable
+		}
+	}
+	ago = make(map[string]float64)
+	for _, what := range []struct {
+		name  string
+		of    happened
+		count *uint64
+	}{
+		{"takeovers", t.takeovers, &all.Takeovers}, {"damaged", t.damaged, &all.Damaged}, {"unstorable", t.unstorable, &all.Unstorable},
+	} {
+		passed := now.Sub(time.Unix(0, what.of.last))
+		if what.of.times == 0 || passed >= recently {
+			*what.count = 0
 			continue
 		}
-		for _, what := range []struct {
-			name  string
-			n     uint64
-			count *uint64
-		}{
-			{"takeovers", one.lately.Takeovers, &all.Takeovers}, {"damaged", one.lately.Damaged, &all.Damaged},
-			{"unstorable", one.lately.Unstorable, &all.Unstorable},
-		} {
-			if *what.count += what.n; what.n > 0 {
-				ago[what.name] = passed.Seconds() + one.seconds
-			}
-		}
+		*what.count, ago[what.name] = max(1, *what.count), passed.Seconds() // at least that one, of which there is no sample yet
 	}
 	return all, ago
 }

@@ -12,14 +12,14 @@ const (
 	// longestShown is how many bytes of a name are shown.
 	longestShown = 512
 
-	// recently is how long an error of Redis is shown as what is wrong now.
+	// recently is how long what may be over is shown as what is wrong now: an error of Redis, an entry that could not be decoded.
 	recently = 30 * time.Second
 
 	// mistaken is how long ago a name was invalidated that no load has, while that is shown as what is wrong now. Stats counts it for longer.
 	mistaken = 10 * time.Minute
 
 	// standing is how long an intent may stand before that is shown as what is wrong: most transactions take less.
-	standing = 5 * time.Second
+	standing = 3 * time.Second
 )
 
 // state is what the page shows. Durations are in seconds, rates per second, ratios from 0 to 1, or -1 of nothing.
@@ -101,9 +101,9 @@ type cacheState struct {
 	Damaged    uint64            `json:"damaged"`
 	Unstorable uint64            `json:"unstorable"`
 	Failing    *failingState     `json:"failing,omitempty"` // nil: few loads fail
-	Lately     lately            `json:"lately"`            // in the last five minutes, or since the look before
+	Lately     lately            `json:"lately"`            // in the last half a minute, or since the look before
 
-	LatelyAgo map[string]float64 `json:"lately_ago"` // how long ago the last of each was, at most
+	LatelyAgo map[string]float64 `json:"lately_ago"` // how long ago the last of each was
 }
 
 // failingState is observe.Failing.

@@ -22,14 +22,37 @@ func newView(now func() time.Time) observe.Viewer { return &view{hot: hotKeys{no
 type tally struct {
 	answers                                    observe.Counts
 	loads, failed, nanos                       atomic.Uint64 // of loaders: runs, failed runs, and how long they took together
-	takeovers, leasesLost, damaged, unstorable atomic.Uint64
+	takeovers, leasesLost, damaged, unstorable happening
+}
+
+// happening is what should not happen: how often it did, and when last, in ns since 1970. The time is stored first: who sees the count knows it.
+type happening struct {
+	last  atomic.Int64
+	times atomic.Uint64
+}
+
+func (h *happening) note(at time.Time) {
+	h.last.Store(at.UnixNano())
+	h.times.Add(1)
+}
+
+func (h *happening) read() (was happened) {
+	was.times = h.times.Load()
+	was.last = h.last.Load()
+	return was
 }
 
 // tallied is a tally at a time.
 type tallied struct {
 	answers                                    [observe.Words]uint64
 	loads, failed, nanos                       uint64
-	takeovers, leasesLost, damaged, unstorable uint64
+	takeovers, leasesLost, damaged, unstorable happened
+}
+
+// happened is a happening at a time.
+type happened struct {
+	times uint64
+	last  int64
 }
 
 // answered are what answers are counted as: outcomes, and what a call has without one.
@@ -51,13 +74,13 @@ func (v *view) Answered(kind, key, outcome string) {
 
 // Happened counts an event, if it is shown of each Cache.
 func (v *view) Happened(kind, what string) {
-	if n := v.of(kind).counts(what); n != nil {
-		n.Add(1)
+	if h := v.of(kind).counts(what); h != nil {
+		h.note(time.Now())
 	}
 }
 
 // counts is what counts such events; nil: nothing.
-func (t *tally) counts(what string) *atomic.Uint64 {
+func (t *tally) counts(what string) *happening {
 	switch what {
 	case "takeover":
 		return &t.takeovers
@@ -92,6 +115,6 @@ func (v *view) read(kind string) tallied {
 	t := v.of(kind)
 	return tallied{
 		answers: t.answers.Sum(), loads: t.loads.Load(), failed: t.failed.Load(), nanos: t.nanos.Load(),
-		takeovers: t.takeovers.Load(), leasesLost: t.leasesLost.Load(), damaged: t.damaged.Load(), unstorable: t.unstorable.Load(),
+		takeovers: t.takeovers.read(), leasesLost: t.leasesLost.read(), damaged: t.damaged.read(), unstorable: t.unstorable.read(),
 	}
 }
