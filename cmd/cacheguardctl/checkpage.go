@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cacheguard/go/internal/watch/observe"
@@ -20,6 +21,7 @@ const (
 	much       = 10        // times what the others do
 	nearlyAll  = 0.95      // of the loads: the source is down
 	noise      = 50        // gets per second, which are not worth a word
+	mostHot    = 3         // keys that are named
 
 	lately = 300 // seconds ago, of what a page of an earlier version gives no age
 )
@@ -35,7 +37,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			guards, rates = append(guards, g), append(rates, g.rate())
 		}
 	}
-	together := slices.Concat(mistyped(guards), busiest(rates))
+	together := slices.Concat(mistyped(guards), busiest(rates), hottest(guards))
 	for i := range pages {
 		p := &pages[i]
 		if p.err != nil {
@@ -104,12 +106,58 @@ func (g *pagedGuard) findings() (all []finding) {
 	for _, name := range order {
 		all = append(all, g.trouble(name))
 	}
-	if len(g.Running) > 0 && g.Running[0].Took >= longLoad { // it is the longest
-		load := g.Running[0]
-		all = append(all, finding{Result: warning, Detail: fmt.Sprintf("a load of %q has run for %s", load.Key, seconds(load.Took))})
-	}
+	all = append(all, g.longLoads()...)
 	for i := range g.Caches {
 		all = append(all, g.Caches[i].findings()...)
+	}
+	return append(all, g.failingCaches()...)
+}
+
+// longLoads names the load that has run for longest, if that is long, and says how many others have.
+func (g *pagedGuard) longLoads() []finding {
+	n := slices.IndexFunc(g.Running, func(l pagedLoad) bool { return l.Took < longLoad })
+	if n < 0 {
+		n = len(g.Running)
+	}
+	if n == 0 {
+		return nil
+	}
+	detail := fmt.Sprintf("a load of %q has run for %s", g.Running[0].Key, seconds(g.Running[0].Took))
+	if began := g.Running[0].Began; began != "" {
+		detail += ", since " + began
+	}
+	if n > 1 {
+		detail += fmt.Sprintf(", and %s for more than %d s", observe.Count(n-1, "other", "others"), longLoad)
+	}
+	return []finding{{Result: warning, Detail: detail}}
+}
+
+// failingCaches says of which Caches many loads fail. Those whose last error says the same have one cause, and one line.
+func (g *pagedGuard) failingCaches() (all []finding) {
+	said := make(map[string]bool)
+	for _, first := range g.Caches {
+		f := first.Failing
+		if f == nil || said[f.Last] {
+			continue
+		}
+		said[f.Last] = true
+		var names []string
+		var failed, loads uint64
+		lasts := 0.0
+		for _, c := range g.Caches {
+			if c.Failing != nil && c.Failing.Last == f.Last {
+				names, lasts = append(names, cmp.Or(c.Name, "keys of no Cache")), max(lasts, c.Failing.For)
+				failed, loads = failed+c.Failing.Failed, loads+c.Failing.Loads
+			}
+		}
+		label := strings.Join(names, ", ") + ": "
+		if len(g.Caches) == 1 && first.Name == "" {
+			label = ""
+		}
+		share := float64(failed) / float64(max(loads, 1))
+		all = append(all, finding{Result: map[bool]string{true: wrong, false: warning}[share >= nearlyAll], Detail: fmt.Sprintf(
+			"%s%.0f%% of loads fail, for %s, last: %s", label, 100*share, seconds(lasts), f.Last,
+		)})
 	}
 	return all
 }
@@ -160,14 +208,8 @@ func (g *pagedGuard) trouble(name string) finding {
 	return f
 }
 
-// findings says what went wrong with a cache's entries and loads.
+// findings says what went wrong with a cache's entries and loads, but for what fails.
 func (c *pagedCache) findings() (all []finding) {
-	if f := c.Failing; f != nil {
-		share := float64(f.Failed) / float64(max(f.Loads, 1))
-		all = append(all, finding{Result: map[bool]string{true: wrong, false: warning}[share >= nearlyAll], Detail: fmt.Sprintf(
-			"%s%.0f%% of loads fail, for %s, last: %s", c.label(), 100*share, seconds(f.For), f.Last,
-		)})
-	}
 	for _, of := range []struct {
 		n          uint64
 		name, what string
@@ -261,6 +303,25 @@ func busiest(rates []rate) []finding {
 		detail += fmt.Sprintf("; its hottest key is %q", most.hottest)
 	}
 	return []finding{{Check: "instance", Node: most.instance, Result: warning, Detail: detail}}
+}
+
+// hottest names the keys that all instances together are asked for most often. That is no trouble by itself.
+func hottest(guards []*pagedGuard) []finding {
+	rates := make(map[string]float64)
+	for _, g := range guards {
+		for _, hot := range g.Hot {
+			rates[hot.Key] += hot.Rate
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(rates), func(a, b string) int { return cmp.Or(cmp.Compare(rates[b], rates[a]), cmp.Compare(a, b)) })
+	var said []string
+	for _, key := range keys[:min(mostHot, len(keys))] {
+		said = append(said, fmt.Sprintf("%q about %.0f gets/s", key, rates[key]))
+	}
+	if said == nil {
+		return nil
+	}
+	return []finding{{Check: "hottest keys", Result: ok, Detail: strings.Join(said, ", ")}}
 }
 
 // seconds is a duration from the page, for people.

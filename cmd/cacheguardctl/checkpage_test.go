@@ -29,15 +29,16 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	t.Parallel()
 	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","bypassed":"on this instance","queued":7,"max_loads":4,"intents":2,"oldest_intent_of":"update of [\"page:7\"]",
 		"troubles":{"outage":2.5,"pending":1,"refused":3,"deaf":60,"saturated":9,"intent":12,"bypassed":1},"order":["outage","refused","pending","bypassed","deaf","intent","saturated"],
-		"running":[{"key":"report","took":12.34},{"key":"price","took":11}],"hot":[{"key":"home"}],
+		"running":[{"key":"report","took":12.34,"began":"2026-11-29T03:00:01Z"},{"key":"price","took":11},{"key":"b","took":1}],"hot":[{"key":"home","rate":800},{"key":"a","rate":70}],
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3},"lately_ago":{"damaged":100,"unstorable":20,"takeovers":30},
-		"failing":{"for":12.04,"loads":780,"failed":639,"last":"pq: relation products is locked"}},{"name":"","rate":100}]}],
+		"failing":{"for":12.04,"loads":780,"failed":639,"last":"pq: relation products is locked"}},{"name":"","rate":100,"failing":{"for":13,"loads":220,"failed":81,"last":"pq: relation products is locked"}},
+		{"name":"user","failing":{"for":4,"loads":4,"failed":4,"last":"users are gone"}}]}],
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
 		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12,"unmapped":2},{"name":"well","behind":9}],
 		"pages":[{"name":"site","space":"shop","failing":{"requests":200,"of":3,"why":"/products/7"},"faulty":{"requests":200,"of":5,"why":"/home"},"uncached":{"requests":190,"of":180,"why":"set-cookie"}},{"name":"well"}]}`
 	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","refused":"get: NOPERM","deaf_as":"subscribe to shop:inbox:x: NOPERM","troubles":{"deaf":0,"missed":4,"mute":5,"refused":26},"order":["refused","deaf","missed","mute"]}],
 		"lockers":[{"prefix":"mail","kind":"mutex","deaf":true}]}`
-	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}]},
+	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}],"hot":[{"key":"home","rate":50}]},
 		{"prefix":"tier","instance":"shop-2","troubles":{"outage":9,"pending":8}}],
 		"lockers":[{"prefix":"jobs","kind":"mutex","deaf":false}]}`
 	const strange = `{"guards":[{"prefix":"other","instance":"other-1","troubles":{"outage":1}}]}`
@@ -63,8 +64,9 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"warning shop-1: messages do not arrive, for 1m0s",
 		`warning shop-1: 2 intents stand, the oldest for 12s, an update of ["page:7"]`,
 		"warning shop-1: 7 loads wait for MaxLoads, which is 4, for 9s",
-		`warning shop-1: a load of "report" has run for 12.3s`,
-		"warning shop-1: product: 82% of loads fail, for 12s, last: pq: relation products is locked",
+		`warning shop-1: a load of "report" has run for 12.3s, since 2026-11-29T03:00:01Z, and 1 other for more than 3 s`,
+		"warning shop-1: product, keys of no Cache: 72% of loads fail, for 13s, last: pq: relation products is locked",
+		"failed shop-1: user: 100% of loads fail, for 4s, last: users are gone",
 		"warning shop-1: pages of site, space shop: 3 of 200 requests failed in the last minutes, the last for \"/products/7\": the handler panics, breaks off or takes too long, Redis refuses, or clients left",
 		"warning shop-1: pages of site, space shop: 5 of 200 requests got an error (500 or more) from the cache in the last minutes, the last for \"/home\": its handler, StatusTTL or StoreErrors lets the cache store it: invalidate the page when the handler works again",
 		"warning shop-1: pages of site, space shop: the responses to 180 of 190 requests could not be stored in the last minutes, most of them: set-cookie",
@@ -87,6 +89,8 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		`warning other-1: its page shows no Guard with the Prefix "shop": it has "other"`,
 		`warning shop-1: it has 1000 gets/s, the next one has 9; its hottest key is "home"`,
 	}, "\n"))
+	hot := said.Findings[len(said.Findings)-1]
+	expect.Equal(t, "hottest", hot.Result+" "+hot.Check+": "+hot.Detail, `ok hottest keys: "home" about 850 gets/s, "a" about 70 gets/s`)
 	expect.Equal(t, "dead instances", strings.Count(r.out, "connection refused"), 1)
 }
 

@@ -93,21 +93,14 @@ func (c *invalidate) Run(e *env) error {
 	}
 	told := untold{channel: channel(e)}
 	e.rdb.AddHook(after(told.note))
-	none, unseen := missing(e, guard, c.Keys)
-	unused, unasked := unusedTags(e, c.Tag)
-	meant := ofPages(e, unused)
-	if len(c.Keys) > 0 {
-		err = guard.Invalidate(e.ctx, c.Keys...)
-	}
-	if len(c.Tag) > 0 {
-		err = errors.Join(err, guard.InvalidateTags(e.ctx, c.Tag...))
-	}
-	for _, kind := range kinds {
-		err = errors.Join(err, kind.InvalidateAll(e.ctx))
-	}
-	if c.All {
-		err = errors.Join(err, guard.InvalidateAll(e.ctx))
-	}
+	var none, unused, meant []string
+	var unseen, unasked error
+	e.patiently("Redis, to invalidate", func() {
+		none, unseen = missing(e, guard, c.Keys)
+		unused, unasked = unusedTags(e, c.Tag)
+		meant = ofPages(e, unused)
+		err = c.write(e, guard, kinds)
+	})
 	if err != nil {
 		return err
 	}
@@ -120,6 +113,23 @@ func (c *invalidate) Run(e *env) error {
 		Prefix: e.all.Prefix, Keys: append([]string{}, c.Keys...), Tags: append([]string{}, c.Tag...),
 		Caches: append([]string{}, c.Cache...), All: c.All,
 	}), told.err())
+}
+
+// write invalidates.
+func (c *invalidate) write(e *env, guard *cacheguard.Guard, kinds []*cacheguard.Cache[string, []byte]) (err error) {
+	if len(c.Keys) > 0 {
+		err = guard.Invalidate(e.ctx, c.Keys...)
+	}
+	if len(c.Tag) > 0 {
+		err = errors.Join(err, guard.InvalidateTags(e.ctx, c.Tag...))
+	}
+	for _, kind := range kinds {
+		err = errors.Join(err, kind.InvalidateAll(e.ctx))
+	}
+	if c.All {
+		err = errors.Join(err, guard.InvalidateAll(e.ctx))
+	}
+	return err
 }
 
 var errNoName = errors.New("nothing was done: --cache")
@@ -173,7 +183,8 @@ func (c *bypass) Run(e *env) error {
 		return err
 	}
 	defer guard.Close()
-	if err := guard.BypassFleet(e.ctx, c.For); err != nil {
+	e.patiently("Redis, to say so to all instances", func() { err = guard.BypassFleet(e.ctx, c.For) })
+	if err != nil {
 		return err
 	}
 	return e.out.print(bypassed{Prefix: e.all.Prefix, Seconds: c.For.Seconds(), Notes: slices.Concat(e.notes, c.unknown(e, nil, nil, nil))})

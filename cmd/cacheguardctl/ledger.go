@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -39,6 +40,8 @@ func (f after) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 
 // ledger has the keys of all scripts and of SET. Every script of the library names every key that it may touch.
 type ledger struct {
+	of string // what is in each key; empty: all keys
+
 	mu   sync.Mutex
 	keys map[string]bool
 }
@@ -57,7 +60,7 @@ func (l *ledger) note(cmd redis.Cmder) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range written {
-		if key, is := key.(string); is {
+		if key, is := key.(string); is && strings.Contains(key, l.of) {
 			if l.keys == nil {
 				l.keys = make(map[string]bool)
 			}

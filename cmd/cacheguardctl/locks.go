@@ -200,7 +200,8 @@ func (c *revokeLock) Run(e *env) error {
 		return err
 	}
 	defer l.close()
-	f := e.lockFleet(c.Page, l, c.Kind)
+	var f fleet
+	e.patiently("Redis, to see who uses it", func() { f = e.lockFleet(c.Page, l, c.Kind) })
 	if err := f.refusal(e); err != nil {
 		return err
 	}
@@ -209,17 +210,7 @@ func (c *revokeLock) Run(e *env) error {
 		return err
 	}
 	r := revoked{Name: c.Name, Kind: c.Kind, Notes: f.notes(e)}
-	switch c.Kind {
-	case "rwlock":
-		r.Holders, err = l.rwlock.Revoke(e.ctx, c.Name)
-	case "semaphore":
-		r.Holders, err = l.semaphore.Revoke(e.ctx, c.Name)
-	default:
-		var held bool
-		if held, err = l.mutex.Revoke(e.ctx, c.Name); held {
-			r.Holders = 1
-		}
-	}
+	e.patiently("Redis, to take the lock away", func() { r.Holders, err = c.revoke(e, l) })
 	switch {
 	case err != nil:
 		return err
@@ -227,6 +218,21 @@ func (c *revokeLock) Run(e *env) error {
 		return fmt.Errorf("nobody holds the %s %q of %q in %s%s", c.Kind, c.Name, e.all.LockPrefix, e.where(), c.hint(e, l))
 	}
 	return e.out.print(r)
+}
+
+// revoke takes the lock away from so many holders.
+func (c *revokeLock) revoke(e *env, l lockers) (holders int, err error) {
+	switch c.Kind {
+	case "rwlock":
+		return l.rwlock.Revoke(e.ctx, c.Name)
+	case "semaphore":
+		return l.semaphore.Revoke(e.ctx, c.Name)
+	}
+	held, err := l.mutex.Revoke(e.ctx, c.Name)
+	if held {
+		holders = 1
+	}
+	return holders, err
 }
 
 // hint names the kinds of lock of that name that are held.

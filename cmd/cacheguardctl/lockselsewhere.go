@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// lockFleet asks the Lockers of that kind under the LockPrefix on the pages, as fleet does, with a lock that nobody else takes.
+// lockFleet asks the Lockers of that kind under the LockPrefix on the pages, as fleet does, with a lock that nobody else takes, and that leaves nothing.
 func (e *env) lockFleet(pages []string, l lockers, kind string) fleet {
 	var all []witness
 	for i, p := range e.look(pages) {
@@ -18,6 +18,8 @@ func (e *env) lockFleet(pages []string, l lockers, kind string) fleet {
 		}
 	}
 	return e.ask(all, func(name string) (remove func() error, err error) {
+		made := &ledger{of: name}
+		e.rdb.AddHook(after(made.note))
 		var lease interface {
 			Unlock(ctx context.Context) error
 		}
@@ -29,6 +31,11 @@ func (e *env) lockFleet(pages []string, l lockers, kind string) fleet {
 		default:
 			lease, err = l.mutex.TryLock(e.ctx, name)
 		}
-		return func() error { return lease.Unlock(context.WithoutCancel(e.ctx)) }, err
+		return func() error {
+			ctx := context.WithoutCancel(e.ctx)
+			err := lease.Unlock(ctx)
+			_ = made.remove(ctx, e.rdb) // what a lock leaves, such as its fence, expires where the user may not
+			return err
+		}, err
 	})
 }

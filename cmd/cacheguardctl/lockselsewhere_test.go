@@ -54,3 +54,27 @@ func TestALockThatInstancesHoldInAnotherRedisIsNotRevokedThere(t *testing.T) {
 	}
 	locks(at(shared), "revoke", "--yes", "--kind", "rwlock", "read").want(t, done, "1 holders")
 }
+
+// A lock proves which Redis the instances use, and leaves its fence, if nobody removes it.
+func TestLooksAtLocksLeaveNothingInRedis(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	rdb := s.Client(t)
+	one, err := mutex.New(rdb, mutex.Config{RedisTimeout: redistest.Patience, Prefix: "jobs", Instance: "shop-1"})
+	expect.ErrorIs(t, err)
+	t.Cleanup(func() { _ = one.Close() }) // always nil
+	many, err := rwlock.New(rdb, rwlock.Config{RedisTimeout: redistest.Patience, Prefix: "jobs", Instance: "shop-1"})
+	expect.ErrorIs(t, err)
+	t.Cleanup(func() { _ = many.Close() }) // always nil
+	some, err := semaphore.New(rdb, semaphore.Config{RedisTimeout: redistest.Patience, Prefix: "jobs", Instance: "shop-1", Permits: 2})
+	expect.ErrorIs(t, err)
+	t.Cleanup(func() { _ = some.Close() }) // always nil
+	page := httptest.NewServer(admin.NewHandler(admin.Config{Lockers: []admin.Locker{one, many, some}}))
+	t.Cleanup(page.Close)
+	for _, args := range []string{"locks show import", "locks show import --page " + page.URL, "locks revoke import --yes --page " + page.URL, "check --page " + page.URL} {
+		ctl(t, at(s), append([]string{"--lock-prefix", "jobs"}, strings.Fields(args)...)...)
+		left, err := rdb.Keys(t.Context(), "*").Result()
+		expect.ErrorIs(t, err)
+		expect.Equal(t, "left by "+args, strings.Join(left, " "), "")
+	}
+}

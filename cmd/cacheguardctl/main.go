@@ -166,7 +166,9 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 	if strings.HasPrefix(command.Command(), "cdc ") { // which need no Redis
 		return finish(command, &env{ctx: ctx, all: &all, out: &printer{to: stdout, json: all.JSON}, asks: stderr}, stderr)
 	}
-	rdb, reached, err := reachable(ctx, url, all.Cluster)
+	var rdb redis.UniversalClient
+	var reached error
+	patiently(stderr, func() string { return "Redis at " + hostsOf(url) }, func() { rdb, reached, err = reachable(ctx, url, all.Cluster) })
 	if err != nil {
 		return complain(stderr, err, misused)
 	}
@@ -183,7 +185,9 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 		}
 		return e.fail(reached, unreachable, stderr)
 	}
-	notes, refused := e.strange(command.Command())
+	var notes []string
+	var refused error
+	e.patiently("Redis, to see who uses it", func() { notes, refused = e.strange(command.Command()) })
 	if all.JSON {
 		e.notes = notes
 	}

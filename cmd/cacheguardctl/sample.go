@@ -133,13 +133,23 @@ type pagedGuard struct {
 	NoTagsAgo map[string]float64 `json:"unknown_tags_ago"` // when they were invalidated last; nil: it does not say
 	NoKeysAgo map[string]float64 `json:"unknown_keys_ago"`
 
-	Running []struct {
-		Key  string
-		Took float64
-	}
-	Hot     []struct{ Key string }
+	Running []pagedLoad   // the longest first
+	Hot     []pagedHot    // the hottest first
 	Numbers []pagedNumber // of a page of an earlier version: none
 	Caches  []pagedCache
+}
+
+// pagedLoad is a load that runs.
+type pagedLoad struct {
+	Key   string
+	Took  float64
+	Began string // empty: it does not say
+}
+
+// pagedHot is a key that an instance is asked for often.
+type pagedHot struct {
+	Key  string
+	Rate float64
 }
 
 // numbers has the numbers of the Guard by name.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 )
@@ -65,6 +68,13 @@ func (c *check) tries(e *env, nodes []finding, trips *slowest) []finding {
 	case trips.trip > far:
 		why = fmt.Sprintf("Redis is slow: a round trip takes %v", rounded(trips.trip))
 	}
+	made := &ledger{of: ":{self-check:"}
+	e.rdb.AddHook(after(made.note))
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), within)
+		defer cancel()
+		_ = made.remove(ctx, e.rdb) // what is tried leaves fences and failures, which expire where the user may not
+	}()
 	found := make([]finding, len(all))
 	var trying sync.WaitGroup
 	for i, t := range all {
@@ -124,8 +134,12 @@ func causesFirst(nodes, tried []finding) []finding {
 // longWait is after how long somebody who waits is told what for.
 const longWait = time.Second
 
-// patiently runs f, and says what it waits for when that takes long.
+// patiently runs f, and says what it waits for, and which node does not answer, when that takes long.
 func (e *env) patiently(what string, f func()) {
+	patiently(e.asks, func() string { return what + e.silent() }, f)
+}
+
+func patiently(to io.Writer, what func() string, f func()) {
 	var telling sync.WaitGroup
 	over := make(chan struct{})
 	telling.Go(func() { // owner: patiently; stop: over; joined below
@@ -133,11 +147,38 @@ func (e *env) patiently(what string, f func()) {
 		defer long.Stop()
 		select {
 		case <-long.C:
-			_ = complain(e.asks, errors.New("waiting for "+what), done) // which nobody has to see
+			_ = complain(to, errors.New("waiting for "+what()), done) // which nobody has to see
 		case <-over:
 		}
 	})
 	f()
 	close(over)
 	telling.Wait()
+}
+
+// silent says which nodes that take writes do not answer at once; empty: all do.
+func (e *env) silent() string {
+	ctx, cancel := context.WithTimeout(e.ctx, longWait/2)
+	defer cancel()
+	var mu sync.Mutex
+	var nodes []string
+	ask := func(ctx context.Context, node *redis.Client) error {
+		if isUnreachable(node.Ping(ctx).Err()) {
+			mu.Lock()
+			defer mu.Unlock()
+			nodes = append(nodes, node.Options().Addr)
+		}
+		return nil
+	}
+	switch rdb := e.rdb.(type) {
+	case *redis.ClusterClient:
+		_ = rdb.ForEachMaster(ctx, ask) // which it knows
+	case *redis.Client:
+		_ = ask(ctx, rdb) // always nil
+	}
+	if nodes == nil {
+		return ""
+	}
+	slices.Sort(nodes)
+	return ": " + strings.Join(nodes, ", ") + map[bool]string{true: " does", false: " do"}[len(nodes) == 1] + " not answer"
 }

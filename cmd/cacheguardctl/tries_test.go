@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,19 @@ func TestCheckSaysWhichNodeIsSilent(t *testing.T) {
 	for _, f := range said.Findings[1:] {
 		expect.Equal(t, "more of the node", f.Node == c.Addrs()[1], false)
 	}
+}
+
+func TestAWriteToAClusterSaysWhichNodeItWaitsFor(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 0)
+	url := "redis://" + strings.Join(c.Addrs(), ",")
+	args := []string{"--prefix", "shop", "invalidate"}
+	for n := range 30 { // some are on each node
+		args = append(args, fmt.Sprint("k", n))
+	}
+	c.Node(1).Pause()
+	t.Cleanup(c.Node(1).Resume)
+	ctl(t, url, args...).want(t, failed, "waiting for Redis, to invalidate: "+c.Addrs()[1]+" does not answer")
 }
 
 func TestDurationsAreRoundedForPeople(t *testing.T) {
