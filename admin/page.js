@@ -141,9 +141,12 @@
       }
       for (const c of g.caches) {
         const name = c.name ? g.prefix + ', ' + c.name : g.prefix;
-        if (c.failing) {
-          heard.push(name + ': loads fail');
-          all.push(['bad', name + ': ' + Math.round(100 * c.failing.failed / c.failing.loads) + ' % of loads fail, for ' + seconds(c.failing.for) + ', last: ' + c.failing.last]);
+        const same = c.failing ? g.caches.filter((other) => other.failing && other.failing.last === c.failing.last) : []; // one cause is one line
+        if (same[0] === c) {
+          const sum = (what) => same.reduce((n, other) => n + other.failing[what], 0);
+          const names = same.length > 1 ? g.prefix + ', ' + same.map((other) => other.name || 'keys of no Cache').join(', ') : name;
+          heard.push(names + ': loads fail');
+          all.push(['bad', names + ': ' + Math.round(100 * sum('failed') / sum('loads')) + ' % of loads fail, for ' + seconds(Math.max(...same.map((other) => other.failing.for))) + ', last: ' + c.failing.last]);
         }
         if (c.lately.damaged > 0) all.push(['warn', name + ': entries could not be decoded, ' + lately(c, 'damaged') + '. Do two types, Codecs or versions share the keys, or calls with a Cache and without? See the log.']);
         if (c.lately.unstorable > 0) all.push(['warn', name + ': values could not be stored, ' + lately(c, 'unstorable') + '. Is Redis full, or are they too large?']);

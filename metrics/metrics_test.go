@@ -124,6 +124,7 @@ var exportedOfGets = map[string]float64{
 	"cacheguard_pending_invalidations_age_seconds{cache=shop}":      0,
 	"cacheguard_intents{cache=shop}":                                0,
 	"cacheguard_intent_oldest_seconds{cache=shop}":                  0,
+	"cacheguard_overdue_total{cache=shop}":                          0,
 	"cacheguard_load_duration_seconds{cache=shop,result=ok}":        3,
 	"cacheguard_load_duration_seconds{cache=shop,result=absent}":    1,
 	"cacheguard_load_duration_seconds{cache=shop,result=error}":     1,
