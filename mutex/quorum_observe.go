@@ -62,7 +62,7 @@ func (q *Quorum) tally(answers []Info) observe.Lock {
 		}
 		if _, named := at[i.Token]; !named {
 			at[i.Token] = len(lock.By)
-			lock.By = append(lock.By, observe.Holder{Token: i.Token, Instance: i.Instance})
+			lock.By = append(lock.By, observe.Lock{Token: i.Token, Instance: i.Instance})
 		}
 		h := &lock.By[at[i.Token]]
 		h.Servers++
@@ -73,6 +73,6 @@ func (q *Quorum) tally(answers []Info) observe.Lock {
 			lock.Token, lock.Instance, lock.Holders, lock.Left = h.Token, h.Instance, 1, h.Left
 		}
 	}
-	slices.SortStableFunc(lock.By, func(a, b observe.Holder) int { return cmp.Compare(b.Servers, a.Servers) })
+	slices.SortStableFunc(lock.By, func(a, b observe.Lock) int { return cmp.Compare(b.Servers, a.Servers) })
 	return lock
 }

@@ -21,7 +21,7 @@ func (k *Locker) observed() observe.Locker {
 		i, err := k.Inspect(ctx, name)
 		l := observe.Lock{Holders: len(i.Holders), Waiting: i.Waiters}
 		for _, h := range i.Holders {
-			l.By = append(l.By, observe.Holder{Token: h.Token, Instance: keys.InstanceOf(h.Token), Left: h.Left})
+			l.By = append(l.By, observe.Lock{Token: h.Token, Instance: keys.InstanceOf(h.Token), Left: h.Left})
 		}
 		return l, err
 	}

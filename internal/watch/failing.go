@@ -70,23 +70,17 @@ func (j *Journal) Kind(kind string) *Kind {
 }
 
 // Loaded notes how a load ended. The text is what may be known of its error outside of this process.
-func (f *Failing) Loaded(err error, text string) {
-	f.judging.Lock()
-	defer f.judging.Unlock()
-	f.loadedLocked(time.Now(), err, text)
-}
+func (f *Failing) Loaded(err error, text string) { f.Heard(err, text, -1) }
 
 // Heard notes that a load failed, somewhere: each instance may have few loads of a key for which all of them get the error. Redis
 // remembers a failure for that long: one that failed here within that counts already.
 func (f *Failing) Heard(err error, text string, remembered time.Duration) {
 	f.judging.Lock()
 	defer f.judging.Unlock()
-	if now := time.Now(); now.Sub(f.failedAt) > remembered {
-		f.loadedLocked(now, err, text)
+	now := time.Now()
+	if now.Sub(f.failedAt) <= remembered {
+		return
 	}
-}
-
-func (f *Failing) loadedLocked(now time.Time, err error, text string) {
 	loads, failed := f.countLocked(now)
 	f.spans[0].loads++
 	if err == nil {

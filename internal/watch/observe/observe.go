@@ -98,15 +98,9 @@ type Lock struct {
 	Fence                   int64
 	Left                    time.Duration
 	Waiting, WaitingReaders int
-	By                      []Holder // of a semaphore, each holder; of a quorum, each that some servers name
-	Answered                int      // servers of a quorum
-}
-
-// Holder has a permit of a semaphore, or a lock on some servers of a quorum.
-type Holder struct {
-	Token, Instance string
-	Left            time.Duration
-	Servers         int // that name it, of a quorum
+	By                      []Lock // of a semaphore, each holder; of a quorum, each that some servers name
+	Servers                 int    // of a quorum, that name this holder
+	Answered                int    // servers of a quorum
 }
 
 // Held is a lock that is held.
