@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"slices"
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -171,4 +172,95 @@ func ExampleCache_Key() {
 	}
 	fmt.Println(prices.Key(price{42, "EUR"})) // for Guard.UpdateMany and the like
 	// Output: price:42-EUR
+}
+
+// Before an instance serves, it loads what callers will want, and what nobody has loaded yet.
+func ExampleCache_Warm() {
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "example-warm"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer guard.Close()
+	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, string]{
+		Name: "product", Version: 2,
+		Load: func(_ context.Context, id int) (string, error) { return fmt.Sprint("product ", id), nil },
+		LoadMany: func(_ context.Context, ids []int) (map[int]string, error) {
+			all := make(map[int]string)
+			for _, id := range ids {
+				all[id] = fmt.Sprint("product ", id)
+			}
+			return all, nil
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	popular := []int{1, 2, 3, 5, 8} // of a query, or of a file
+	warmed, err := products.Warm(context.Background(), slices.Values(popular), cacheguard.WarmConfig{})
+	fmt.Printf("%+v %v\n", warmed, err)
+	// Output:
+	// {Loaded:5 Present:0 Failed:0} <nil>
+}
+
+// The program before this one stored the price as a number of euros, and still runs on other instances.
+func ExampleCacheConfig_version() {
+	type productBefore struct {
+		Name  string
+		Price int // EUR
+	}
+	type product struct {
+		Name  string
+		Price struct {
+			Cents    int
+			Currency string
+		}
+	}
+	ctx, rdb := context.Background(), newClient()
+	defer rdb.Close()
+	newGuard := func() *cacheguard.Guard {
+		guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "example-cache-version"})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return guard
+	}
+	guardBefore, guard := newGuard(), newGuard()
+	defer guardBefore.Close()
+	defer guard.Close()
+
+	price := 90
+	before, err := cacheguard.NewCache(guardBefore, cacheguard.CacheConfig[int64, productBefore]{
+		Name: "product",
+		Load: func(context.Context, int64) (productBefore, error) { return productBefore{"Boot", price}, nil },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int64, product]{
+		Name:    "product",
+		Version: 1, // one more whenever product changes so that the program before cannot read it, or this one not that of before
+		Load: func(context.Context, int64) (p product, err error) {
+			p.Name, p.Price.Cents, p.Price.Currency = "Boot", price*100, "EUR"
+			return p, nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	old, _ := before.Get(ctx, 42)
+	p, _ := products.Get(ctx, 42) // not the other's entry
+	fmt.Println(old.Price, p.Price.Cents)
+
+	price = 80
+	if err := before.Invalidate(ctx, 42); err != nil { // the program before has the product edited
+		log.Print(err)
+	}
+	p, _ = products.Get(ctx, 42)
+	fmt.Println(p.Price.Cents)
+	// Output:
+	// 90 9000
+	// 8000
 }

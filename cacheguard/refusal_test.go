@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/redis/acl"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
@@ -144,4 +146,120 @@ func TestALocalTierThatIsDroppedForANewChannelIsNoNews(t *testing.T) {
 	expect.Equal(t, "lines", len(lines(log(), "local tier dropped")), 0)
 	expect.Equal(t, "subscriptions", s.Client(t).ClientKillByFilter(t.Context(), "TYPE", "pubsub").Val(), 1)
 	redistest.Await(t, "trouble is logged", func() bool { return len(lines(log(), "local tier dropped")) == 1 })
+}
+
+// pasted is the line of docs/redis.md that makes the user of a Guard.
+func pasted(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/redis.md")
+	expect.ErrorIs(t, err, nil)
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, "    ACL SETUSER service on") {
+			return strings.TrimSpace(line)
+		}
+	}
+	t.Fatal("docs/redis.md has no line that makes a user")
+	return ""
+}
+
+func TestTheUserOfTheDocumentationCanBePasted(t *testing.T) {
+	t.Parallel()
+	line := "ACL SETUSER service on >PASSWORD " + strings.Join(acl.Guard.ACL("shop"), " ")
+	expect.Equal(t, "the line of docs/redis.md", pasted(t), line)
+	server := redistest.Start(t)
+	var args []any
+	for _, word := range strings.Fields(pasted(t)) {
+		args = append(args, word)
+	}
+	admin := server.Client(t)
+	expect.ErrorIs(t, admin.Do(t.Context(), args...).Err(), nil)
+	rdb := server.Client(t, redistest.User("service", "PASSWORD"))
+	expect.ErrorIs(t, newGuard(t, rdb, Config{Prefix: "shop"}).SelfCheck(redistest.Patiently(t)), nil)
+	for _, command := range []string{"config get maxmemory", "client list", "info", "command", "script flush", "keys *", "acl whoami"} {
+		args = nil
+		for _, word := range strings.Fields(command) {
+			args = append(args, word)
+		}
+		if err := rdb.Do(t.Context(), args...).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}
+
+// withMute is a fleet whose first instance may not publish, in scripts or by itself, with leases that nobody can wait for.
+func withMute(t *testing.T) *fleet {
+	s := redistest.Start(t)
+	return newFleetOn(t, s.Client(t), Config{RedisTimeout: brisk, LeaseTTL: time.Hour},
+		s.Client(t, s.As(t, "~*", "&*", "+@all", "-publish")), s.Client(t), s.Client(t)).listening()
+}
+
+func TestWhoeverWaitsForAnInstanceThatMayNotPublishDoesNotWaitForTheEndOfItsLease(t *testing.T) {
+	t.Parallel()
+	f := withMute(t)
+	f.wakesAWaiter()
+	f.wakesAReader()
+}
+
+func TestAnInvalidationByAnInstanceThatMayNotPublishLeavesNoWaiterWaiting(t *testing.T) {
+	t.Parallel()
+	f := withMute(t)
+	db := newSource("old")
+	leader := async(f.guards[1], "k", db.load)
+	<-db.begun
+	waiter := async(f.guards[2], "k", returns("new"))
+	f.awaitRegistered("k", 1)
+	mustInvalidate(t, f.guards[0], "k") // with the lease go the inboxes that were in it
+	want(t, waiter, "new")
+	close(db.release)
+	want(t, leader, "old")
+}
+
+// deafGuard returns a Guard with a local tier, and its log. Its Redis user may at first use no channels of the prefixes.
+func deafGuard(t *testing.T, rdb Redis) (g *Guard, log func() string) {
+	t.Helper()
+	cfg, log := logged()
+	cfg.Prefix, cfg.Local = "shop", LocalConfig{MaxEntries: 10}
+	g = newGuard(t, rdb, cfg)
+	return g, log
+}
+
+func TestASubscriptionThatWasNeverAllowedIsLoggedOnceWithTheReason(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Client(t).Do(t.Context(), "acl", "setuser", "app", "on", ">secret", "~*", "resetchannels", "+@all")
+	g, log := deafGuard(t, s.Client(t, redistest.User("app", "secret")))
+	expect.Equal(t, "needs no messages yet", g.Stats().Subscribed, true)
+	mustGet(t, g, "k", returns("v"))
+	redistest.Await(t, "the log says so", func() bool { return strings.Contains(log(), "cannot subscribe") })
+	expect.Equal(t, "subscribed", g.Stats().Subscribed, false)
+	for _, part := range []string{"NOPERM", "shop:invalidated", "shop:inbox:"} {
+		if !strings.Contains(log(), part) {
+			t.Errorf("%q is not in %s", part, log())
+		}
+	}
+	s.Client(t).Do(t.Context(), "acl", "setuser", "app", "&*")
+	redistest.Await(t, "the log says that it is over", func() bool { return strings.Contains(log(), "subscription established") })
+	expect.Equal(t, "subscribed", g.Stats().Subscribed, true)
+	expect.Equal(t, "lines", len(lines(log(), "cannot subscribe"))+len(lines(log(), "subscription established")), 2)
+
+	s.Client(t).Do(t.Context(), "acl", "setuser", "app", "resetchannels") // ends the connections, too
+	redistest.Await(t, "one that was there is lost", func() bool { return strings.Contains(log(), "subscription lost") })
+}
+
+// Everything that uses a client shares one subscription, and Redis refuses all of its channels or none.
+func TestAChannelOfALockThatIsRefusedIsNamedInTheGuardsLog(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Client(t).Do(t.Context(), "acl", "setuser", "app", "on", ">secret", "~*", "resetchannels", "&shop:*", "+@all")
+	rdb := s.Client(t, redistest.User("app", "secret"))
+	g, log := deafGuard(t, rdb)
+	mustGet(t, g, "k", returns("v"))
+	redistest.Await(t, "messages arrive", g.inbox.Live)
+	jobs, err := mutex.New(rdb, mutex.Config{Prefix: "jobs"})
+	expect.ErrorIs(t, err)
+	defer jobs.Close()
+	lease, err := jobs.Lock(t.Context(), "import")
+	expect.ErrorIs(t, err)
+	redistest.Await(t, "the log names it", func() bool { return strings.Contains(log(), "jobs:inbox:") })
+	expect.ErrorIs(t, lease.Unlock(t.Context()))
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/oddtypes"
 )
 
 // slowCodec lets others run before it encodes.
@@ -58,4 +60,45 @@ func TestWhatACallerDoesToItsValueIsNotStored(t *testing.T) {
 	expect.Equal(t, "of a Cache", fmt.Sprint(v, err), "map[is:right] <nil>")
 	raw, err := Get(ctx, f.guards[1], "bytes", unwanted[[]byte](t))
 	expect.Equal(t, "bytes", fmt.Sprint(string(raw), err), "right<nil>")
+}
+
+func FuzzTheDefaultCodecReadsAnything(f *testing.F) {
+	f.Add([]byte(`{"Name":"tea","At":"2026-11-22T00:00:00Z","Any":[[[{}]]],"Next":{"Name":"cup"}}`))
+	type thing struct {
+		Name string
+		At   time.Time
+		Any  any
+		Next *thing
+	}
+	for _, found := range []string{
+		"\xb1", "\t0", "A", "\a", "1000", "0", "\tA", "\b", "1A", "f", "1.0A", "\"\"0",
+	} {
+		f.Add([]byte(found))
+	}
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		for _, into := range []any{new(any), new(thing), new([]thing), new(map[string]thing), new([]byte)} {
+			_ = jsonCodec{}.Unmarshal(data, into) // must neither panic nor take the process down
+		}
+	})
+}
+
+func TestNewCacheRefusesWhatNeverComesBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing})
+	type job struct{ Done chan int }
+	cfg := CacheConfig[int, []job]{Name: "job", Load: func(context.Context, int) ([]job, error) { return nil, nil }}
+	_, err := NewCache(f.guards[0], cfg)
+	if err == nil || !strings.Contains(err.Error(), "CacheConfig.Codec") || !strings.Contains(err.Error(), "job.Done: a chan int") {
+		t.Errorf("error %v", err)
+	}
+	type drawing struct {
+		Layers map[string][]*struct{ Of oddtypes.Shape }
+	}
+	_, err = NewCache(f.guards[0], CacheConfig[int, drawing]{Name: "drawing", Load: func(context.Context, int) (drawing, error) { return drawing{}, nil }})
+	if err == nil || !strings.Contains(err.Error(), "drawing.Layers.Of: nothing says which type") {
+		t.Errorf("error %v", err)
+	}
+	cfg.Codec = exitCodec{} // it may know what nobody else does
+	_, err = NewCache(f.guards[0], cfg)
+	expect.Equal(t, "with a Codec", err, nil)
 }
