@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/cacheguard/go/internal/cache/flight"
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
 type group = flight.Group[string, int]
@@ -87,3 +88,5 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Parallel()
 	synctest.Test(t, test)
 }
+
+func TestMain(m *testing.M) { leaks.Main(m) }

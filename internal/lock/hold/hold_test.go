@@ -9,6 +9,7 @@ import (
 
 	"github.com/cacheguard/go/internal/lock/hold"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
 var errLost, errRevoked = errors.New("lost"), errors.New("revoked")
@@ -141,3 +142,5 @@ func TestErrComparesTheClock(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { leaks.Main(m) }

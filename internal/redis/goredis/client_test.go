@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/goredis"
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
 func TestClientsThatMayAnswerFromElsewhereAreRefused(t *testing.T) {
@@ -49,3 +50,5 @@ func TestAClientsServersHaveANameForPeople(t *testing.T) {
 		_ = c.rdb.Close() // it has asked nothing
 	}
 }
+
+func TestMain(m *testing.M) { leaks.Main(m) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // The tests of the keeper run on the virtual time of a synctest bubble, in which Redis is a hook that answers at once
@@ -189,3 +190,8 @@ func expectSizes(t *testing.T, f *fake, want ...int) {
 
 // mustKeep is for leases that must not be lost.
 func mustKeep(t *testing.T) func() { return func() { t.Error("Lost was called") } }
+
+// shared is for the tests that neither count nor break anything in the server itself.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/internal/redis/perclient"
+	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
 // thing is what clients share in these tests.
@@ -170,3 +171,5 @@ func TestNobodyHoldsWhatIsClosedHoweverManyComeAndGo(t *testing.T) {
 		t.Errorf("made %d things and closed %d", made.Load(), closed.Load())
 	}
 }
+
+func TestMain(m *testing.M) { leaks.Main(m) }

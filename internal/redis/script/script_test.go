@@ -243,3 +243,8 @@ func TestNumbersThatNobodyMeansAreDurationsAllTheSame(t *testing.T) {
 		}
 	}
 }
+
+// shared is for the tests that neither count nor break anything in the server itself.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }

@@ -251,3 +251,8 @@ func (s *stage) occupied(key string) (release func()) {
 		call.expect("held")
 	}
 }
+
+// shared is for the tests that neither count nor break anything in the server itself.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }

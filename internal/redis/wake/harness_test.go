@@ -132,3 +132,8 @@ func expectSubscriptions(t *testing.T, p *redistest.Proxy, want int) {
 		t.Errorf("%d SUBSCRIBE, want %d", n, want)
 	}
 }
+
+// shared is for the tests that neither count nor break anything in the server itself.
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }

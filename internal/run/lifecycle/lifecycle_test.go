@@ -2,9 +2,15 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
@@ -96,4 +102,175 @@ func TestAPauseEndsWithTheContextAndWithTheLife(t *testing.T) {
 	l.Close(context.Canceled, nil)
 	for l.Pause(t.Context(), 10) {
 	}
+}
+
+func TestAlarmRingsAtTheEarliestOfItsTimesAndLaterOnesLeaveItAsItIs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var rung []time.Duration
+		a := NewAlarm(func() { rung = append(rung, time.Since(began)) })
+		for _, after := range []time.Duration{3 * time.Hour, time.Hour, time.Hour, 2 * time.Hour, 5 * time.Hour} {
+			a.Set(began.Add(after))
+		}
+		expect.Equal(t, "set to", a.at, began.Add(time.Hour))
+		time.Sleep(10 * time.Hour)
+		synctest.Wait()
+		expect.Equal(t, "times that it rang", len(rung), 1)
+		expect.Equal(t, "rang", rung[0], time.Hour)
+
+		a.Rung()
+		a.Set(began.Add(11 * time.Hour))
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		expect.Equal(t, "times that it rang", len(rung), 2)
+
+		a.Rung()
+		a.Set(time.Now().Add(time.Hour))
+		a.Stop()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		expect.Equal(t, "times that it rang once it was stopped", len(rung), 2)
+	})
+}
+
+const never = time.Hour
+
+var errWhy = errors.New("why")
+
+func TestBoundedReturnsWhatTheOperationDid(t *testing.T) {
+	t.Parallel()
+	var tasks sync.WaitGroup
+	got, err := Bounded(t.Context(), &tasks, never, func(context.Context) (int, error) { return 7, errWhy })
+	if got != 7 || !errors.Is(err, errWhy) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	tasks.Wait()
+}
+
+func TestAnOperationThatIsGivenUpRunsOnAmongTheTasks(t *testing.T) {
+	t.Parallel()
+	for name, give := range map[string]func() (context.Context, time.Duration, error){
+		"time-out": func() (context.Context, time.Duration, error) {
+			return context.Background(), time.Millisecond, context.DeadlineExceeded
+		},
+		"context": func() (context.Context, time.Duration, error) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(errWhy)
+			return ctx, never, errWhy
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var tasks sync.WaitGroup
+			release, ended := make(chan struct{}), false
+			ctx, timeout, want := give()
+			_, err := Bounded(ctx, &tasks, timeout, func(context.Context) (int, error) {
+				<-release
+				ended = true
+				return 7, nil
+			})
+			if !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+			close(release)
+			tasks.Wait()
+			if !ended {
+				t.Error("it was not waited for")
+			}
+		})
+	}
+}
+
+func TestTheOperationsContextOutlivesTheCallersAndHasItsValues(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	var tasks sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, 1))
+	cancel()
+	_, _ = Bounded(ctx, &tasks, never, func(ctx context.Context) (int, error) {
+		if ctx.Err() != nil || ctx.Value(key{}) != 1 {
+			t.Errorf("the context has %v and %v", ctx.Err(), ctx.Value(key{}))
+		}
+		return 0, nil
+	})
+	tasks.Wait()
+}
+
+func TestTheTimeThatIsOverIsRoundedForPeople(t *testing.T) {
+	t.Parallel()
+	var tasks sync.WaitGroup
+	release := make(chan struct{})
+	_, err := Bounded(t.Context(), &tasks, 3*time.Millisecond-time.Nanosecond, func(context.Context) (int, error) {
+		<-release
+		return 0, nil
+	})
+	close(release)
+	tasks.Wait()
+	if err == nil || !strings.Contains(err.Error(), "no answer within 3ms") {
+		t.Error(err)
+	}
+}
+
+var errEnd = errors.New("the end")
+
+func TestCloseEndsCallsLeasesAndTasksInThisOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var story []string
+		tell := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			story = append(story, what)
+		}
+		f := NewLender(func(l string, cause error) { tell(l + " is aborted: " + cause.Error()) })
+		if !f.Begin() {
+			t.Fatal("it does not begin")
+		}
+		task := make(chan struct{})
+		f.Go(func() { <-task; tell("task") })
+		go func() {
+			<-f.Ending.Done()
+			tell("call: " + context.Cause(f.Ending).Error())
+			f.Add("late lease", func() {})
+			f.Add("removed", func() {})
+			f.Remove("removed")
+			f.Done()
+		}()
+		closed := make(chan struct{})
+		go func() {
+			f.Close(errEnd)
+			close(closed)
+		}()
+		synctest.Wait()
+		if f.Begin() {
+			t.Error("a call begins after the end")
+		}
+		close(task)
+		<-closed
+		f.Close(errEnd)
+		if want := []string{"call: the end", "late lease is aborted: the end", "task"}; !slices.Equal(story, want) {
+			t.Errorf("%q, want %q", story, want)
+		}
+	})
+}
+
+func TestLeasesAreThoseThatWereAddedAndNotRemoved(t *testing.T) {
+	t.Parallel()
+	f := NewLender(func(int, error) {})
+	for i := range 3 {
+		begun := false
+		f.Add(i, func() { begun = true })
+		if !begun {
+			t.Error("a lease was added and did not begin")
+		}
+	}
+	f.Remove(1)
+	held := f.Held()
+	slices.Sort(held)
+	if !slices.Equal(held, []int{0, 2}) {
+		t.Errorf("%v are held", held)
+	}
+	f.Close(errEnd)
 }

@@ -2,8 +2,10 @@ package keys
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -21,6 +23,18 @@ func TestSlotIsTheOneOfTheServer(t *testing.T) {
 		}
 		if got := Slot(key); got != int(want) {
 			t.Errorf("Slot(%q) = %d, want %d", key, got, want)
+		}
+	}
+}
+
+func TestATokenSaysWhichInstanceItIsOf(t *testing.T) {
+	t.Parallel()
+	for _, instance := range []string{"", "shop-1", "a@b", "host:42"} {
+		one, other := NewToken(instance), NewToken(instance)
+		expect.Equal(t, "instance", InstanceOf(one), instance)
+		expect.Equal(t, "length", len(strings.TrimSuffix(one, "@"+instance)), tokenLen)
+		if one == other || strings.Trim(one[:tokenLen], alphabet) != "" {
+			t.Errorf("%q, %q", one, other)
 		}
 	}
 }

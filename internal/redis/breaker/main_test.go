@@ -1,9 +1,0 @@
-package breaker
-
-import (
-	"testing"
-
-	"github.com/cacheguard/go/internal/testing/leaks"
-)
-
-func TestMain(m *testing.M) { leaks.Main(m) }
