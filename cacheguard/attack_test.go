@@ -275,9 +275,7 @@ func TestAnInsertAndItsTagEndAbsenceOnEveryInstance(t *testing.T) {
 				return id, nil
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, err)
 		return cache
 	}
 	caches, writer := []*cacheguard.Cache[int64, int64]{open(), open()}, g.guard(client(t), cacheguard.Config{})

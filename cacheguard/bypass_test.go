@@ -100,9 +100,7 @@ func TestTheWholeFleetBypassesForAWhile(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{})
 	mustGet(t, f.guards[0], "k", returns("cached"))
-	if err := f.guards[0].BypassFleet(t.Context(), time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, f.guards[0].BypassFleet(t.Context(), time.Hour))
 	expect.Equal(t, "here", f.guards[0].Stats().Bypassed, true)
 	bypasses := func(is bool) func() bool {
 		return func() bool {
@@ -120,9 +118,7 @@ func TestTheWholeFleetBypassesForAWhile(t *testing.T) {
 	if ttl <= 0 || ttl > time.Hour {
 		t.Errorf("it ends in %v", ttl)
 	}
-	if err := f.guards[1].BypassFleet(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, f.guards[1].BypassFleet(t.Context(), 0))
 	expect.Equal(t, "here", f.guards[1].Stats().Bypassed, false)
 	redistest.Await(t, "the other one knows of the end", func() bool {
 		mustGet(t, f.guards[0], "k", returns("loaded"))
@@ -135,9 +131,7 @@ func TestABypassOfTheFleetEndsByItselfWithoutRedis(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{})
 	g := f.guards[0]
-	if err := g.BypassFleet(t.Context(), 300*time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, g.BypassFleet(t.Context(), 300*time.Millisecond))
 	proxy.On(redistest.Command("pttl"), redistest.ReplyError("LOADING Redis is loading"))
 	redistest.Await(t, "it has ended", func() bool { return !g.Stats().Bypassed })
 	g.Bypass(true)

@@ -15,16 +15,12 @@ func costs(tb testing.TB, cfg Config) (plain, named func()) {
 	tb.Helper()
 	ctx := context.Background()
 	g, err := New(shared.Client(tb), cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.Must(tb, err)
 	tb.Cleanup(func() { _ = g.Close() }) // always nil
 	c, err := NewCache(g, CacheConfig[int64, []byte]{
 		Name: "product", Load: func(context.Context, int64) ([]byte, error) { return make([]byte, 1024), nil },
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.Must(tb, err)
 	load := func(context.Context) ([]byte, error) { return make([]byte, 1024), nil }
 	plain = func() {
 		if _, err := Get(ctx, g, "aproduct:4242", load); err != nil {

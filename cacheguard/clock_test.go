@@ -160,9 +160,7 @@ func TestGetManyAsksTheServerOfEachKeyThatSeemsTooOld(t *testing.T) {
 	g := f.guards[0]
 	mustGet(t, g, "k", returns("v"))
 	raw, err := f.redis.Get(t.Context(), f.value("k")).Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	j := loadSpec[string]{load: load{policy: &g.ordinary}, loader: unwanted[string](t)}.loadOf(g, "k", scope{}, nil)
 	j.aged = true // by an estimate that another flight has mended since
 	q := query[string]{guard: g, spec: loadSpec[string]{load: *j}, asked: g.clock.Now()}
@@ -284,9 +282,7 @@ func TestWhatAScriptWritesIsKeptWhenTheClockIsSetBackInItsMiddle(t *testing.T) {
 			s := &middleStage{Guard: newGuard(t, m.Redis, Config{LeaseTTL: 5 * time.Second, Prefix: rand.Text()}), key: "k"}
 			s.at = s.keys.ValueKey(s.key)
 			for _, before := range c.before(s) {
-				if err := before.Run(t.Context(), m.Redis).Err(); err != nil {
-					t.Fatal(err)
-				}
+				expect.Must(t, before.Run(t.Context(), m.Redis).Err())
 			}
 			call, source := c.call(s), protocol.Source(c.source)+epoch.Source(c.source)
 			if mistake {

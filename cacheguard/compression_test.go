@@ -48,9 +48,7 @@ var long = strings.Repeat("what is said twice can be said shorter. ", 100)
 func (f *fleet) packed(key string) string {
 	f.t.Helper()
 	raw, err := f.redis.Get(context.Background(), f.value(key)).Bytes()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	expect.Must(f.t, err)
 	return string(protocol.PackedAs(raw))
 }
 

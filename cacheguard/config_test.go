@@ -57,9 +57,7 @@ func TestNewRefusesAClientThatReadsFromReplicas(t *testing.T) {
 func TestMinusOneSwitchesFeaturesOff(t *testing.T) {
 	t.Parallel()
 	cfg := Config{TTL: -1, StaleFor: -1, NegativeTTL: -1, Jitter: -1, EarlyRefresh: -1, LoadTimeout: -1, WaitTimeout: -1, MaxLoads: -1, MaxValueBytes: -1}
-	if err := cfg.check(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, cfg.check())
 	cfg = cfg.withDefaults()
 	expect.Equal(t, "TTL", cfg.TTL, 0)
 	expect.Equal(t, "StaleFor", cfg.StaleFor, 0)

@@ -25,9 +25,7 @@ func partly(t *testing.T) (*redistest.Cluster, *redis.ClusterClient) {
 	err := rdb.ForEachShard(context.Background(), func(ctx context.Context, node *redis.Client) error {
 		return node.ConfigSet(ctx, "cluster-require-full-coverage", "no").Err()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	return c, rdb
 }
 

@@ -214,13 +214,9 @@ func noOrderLeavesAStaleValueOf(t *testing.T, name int) {
 			case anEviction:
 				err = s.evict(ctx)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, err)
 		}
-		if err := s.check(ctx); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, s.check(ctx))
 		expect.Equal(t, fmt.Sprint(order, s.name[:1], known, evicts), s.wrong, "")
 	}
 	for _, evicts := range []string{"", epoch.OfTag(""), epoch.All} {

@@ -113,9 +113,7 @@ func teach(t *testing.T, server *redistest.Server) {
 func (x *changed) read(i int) string {
 	x.t.Helper()
 	v, err := x.caches[i].Get(context.Background(), 1)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	expect.Must(x.t, err)
 	x.stored()
 	return v
 }
@@ -257,9 +255,7 @@ func TestAChangeBesideAFullRedisIsMadeOrSaysThatItIsNot(t *testing.T) {
 			t.Parallel()
 			x := newChanged(t, redistest.Start(t), Config{RedisTimeout: bearing})
 			full := func(limit string) {
-				if err := x.redis.ConfigSet(context.Background(), "maxmemory", limit).Err(); err != nil {
-					t.Fatal(err)
-				}
+				expect.Must(t, x.redis.ConfigSet(context.Background(), "maxmemory", limit).Err())
 			}
 			full("1")
 			err := change.run(context.Background(), x.caches[0], x.row, "new")
@@ -324,9 +320,7 @@ func TestALoadAnUpdateAndATransactionGoOnThoughRedisHasFilledUpMeanwhile(t *test
 	g := f.guards[0]
 	full := func(limit string) {
 		t.Helper()
-		if err := f.redis.ConfigSet(ctx, "maxmemory", limit).Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, f.redis.ConfigSet(ctx, "maxmemory", limit).Err())
 	}
 	began, finish, ended := make(chan struct{}, 2), make(chan struct{}), make(chan error, 2)
 	work := func(context.Context) error {

@@ -37,9 +37,7 @@ func patienceFor(fault redistest.Fault) time.Duration {
 func (f *fleet) held(key string) bool {
 	f.t.Helper()
 	held, err := f.redis.HExists(context.Background(), f.lease(key), "token").Result()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	expect.Must(f.t, err)
 	return held
 }
 

@@ -157,9 +157,7 @@ func TestFetchDoesNotShowTheLoaderAValueThatWasInvalidatedSinceItWasRead(t *test
 					}
 					return *old + " made good", nil
 				}})
-				if err != nil {
-					t.Error(err)
-				}
+				expect.ErrorIs(t, err)
 				got <- v
 			}()
 			<-held.Hit()

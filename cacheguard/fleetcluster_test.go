@@ -17,9 +17,7 @@ import (
 func (f *fleet) nodeOfPermits(c *redistest.Cluster) (primary, replica *redistest.Server) {
 	f.t.Helper()
 	node, err := f.redis.(*redis.ClusterClient).MasterForKey(context.Background(), f.guards[0].keys.ValueKey(fleetLoads))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	expect.Must(f.t, err)
 	for i := range 3 {
 		if c.Node(i).Addr() == node.Options().Addr {
 			return c.Node(i), c.Node(3 + i)
@@ -49,9 +47,7 @@ func (f *fleet) atOnce(round int) int64 {
 				db.query(func() { pause(5 * time.Millisecond) })
 				return 1, nil
 			})
-			if err != nil {
-				f.t.Error(err)
-			}
+			expect.ErrorIs(f.t, err)
 		})
 	}
 	all.Wait()
@@ -122,9 +118,7 @@ func TestAsManyPermitsAreGivenOutAgainAsWereForgotten(t *testing.T) {
 		replies = append(replies, async(f.guards[i%2], fmt.Sprint("k", i), db.load))
 	}
 	redistest.Await(t, "two load, and the others wait", func() bool { return db.loads.Load() == 2 && queued() == 6 })
-	if err := f.redis.Del(context.Background(), f.guards[0].cfg.Prefix+":{"+fleetLoads+"}:sem:holders").Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, f.redis.Del(context.Background(), f.guards[0].cfg.Prefix+":{"+fleetLoads+"}:sem:holders").Err())
 	redistest.Await(t, "two more load", func() bool { return db.loads.Load() == 4 })
 	expect.Equal(t, "loads that wait", queued(), 4)
 	expect.Equal(t, "permits", len(f.permits().Holders), 2)

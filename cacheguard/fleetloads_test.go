@@ -43,9 +43,7 @@ func limiterOf(t *testing.T, rdb Redis, cfg Config) Limiter {
 	l, err := semaphore.NewLimiter(rdb, fleetLoads, semaphore.Config{
 		Prefix: cfg.Prefix, Instance: cfg.Instance, Permits: int(n), TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() }) // always nil; after the Guard's
 	return l
 }
@@ -69,9 +67,7 @@ func (p *pool) query(wait func()) {
 func (f *fleet) semaphore() *semaphore.Locker {
 	f.t.Helper()
 	k, err := semaphore.New(f.guards[0].rdb, semaphore.Config{Prefix: f.guards[0].cfg.Prefix, Permits: 1, RedisTimeout: bearing})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	expect.Must(f.t, err)
 	return k
 }
 
@@ -79,9 +75,7 @@ func (f *fleet) semaphore() *semaphore.Locker {
 func (f *fleet) permits() semaphore.Info {
 	f.t.Helper()
 	info, err := f.permitsIfRedisAnswers()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	expect.Must(f.t, err)
 	return info
 }
 
@@ -419,9 +413,7 @@ func TestABusyInstanceUsesAPermitForSomeLoads(t *testing.T) {
 				}
 				return 1, nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			expect.ErrorIs(t, err)
 		})
 	}
 	redistest.Await(t, "the others wait", func() bool { return g.Stats().Of("limiter_queued") == float64(loads-1) })

@@ -114,9 +114,7 @@ func TestAnotherKeysEntryIsServedToNobody(t *testing.T) {
 	f := newFleet(t, standalone(t), 2, Config{})
 	mustGet(t, f.guards[0], "alice", returns("hers"))
 	copied := func(key string) string {
-		if err := f.redis.Copy(ctx, f.value("alice"), f.value(key), 0, true).Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, f.redis.Copy(ctx, f.value("alice"), f.value(key), 0, true).Err())
 		return key
 	}
 	expect.Equal(t, "Get", mustGet(t, f.guards[0], copied("bob"), returns("his")), "his")

@@ -290,9 +290,7 @@ func TestNeitherATypedNilNorAPanicWithOneEndsTheProcess(t *testing.T) {
 				Name: fmt.Sprint("thing", n), Load: func(context.Context, int) (thing, error) { return thing{}, fail() },
 				LoadMany: func(context.Context, []int) (map[int]thing, error) { return nil, fail() },
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, err)
 			for _, read := range []func() error{
 				func() error { _, err := c.Get(t.Context(), 1); return err },
 				func() error { _, err := c.GetMany(t.Context(), []int{2, 3}); return err },

@@ -73,9 +73,7 @@ func newRelease[V interface{ text() string }](
 			return v, err
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	ctx := context.Background()
 	r.get = func(id int) (string, error) {
 		v, err := c.Get(ctx, id)
@@ -174,13 +172,9 @@ func loadedSince(all []*release) (loads []int64) {
 func (f *fleet) entry(key, valueKey string) protocol.Entry {
 	f.t.Helper()
 	raw, err := f.redis.Get(context.Background(), valueKey).Bytes()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	expect.Must(f.t, err)
 	e, err := protocol.DecodeEntry(key, raw)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	expect.Must(f.t, err)
 	return e
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -138,9 +139,7 @@ func newGuard(t *testing.T, rdb Redis, cfg Config) *Guard {
 	}
 	cfg.Limiter = limiterOf(t, rdb, cfg)
 	g, err := New(rdb, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	if !mayBeSlow { // as Redis is on a busy machine: then leases are taken before there is a slot
 		g.breakers.Watch(nil, nil)
 	}
@@ -208,9 +207,7 @@ func (f *fleet) lease(key string) string { return protocol.LeaseKey(f.value(key)
 func (f *fleet) exists(key string) bool {
 	f.t.Helper()
 	n, err := f.redis.Exists(context.Background(), key).Result()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	expect.Must(f.t, err)
 	return n == 1
 }
 
@@ -234,9 +231,7 @@ func (f *fleet) matching(pattern string) (found []string) {
 	case *redis.Client:
 		err = ask(context.Background(), rdb)
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	expect.Must(f.t, err)
 	return found
 }
 
@@ -312,9 +307,7 @@ func want[V comparable](t *testing.T, c <-chan reply[V], value V) {
 func mustGet[V any](t *testing.T, g *Guard, key string, load func(context.Context) (V, error)) V {
 	t.Helper()
 	v, err := getOn(context.Background(), g, key, load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	if stored := g.flights.Ending(flightKey{key: keyOn(g, key), kind: kindOn(g), shape: protocol.ShapeOf[V]{}, mode: filled}); stored != nil {
 		<-stored
 	}
@@ -323,9 +316,7 @@ func mustGet[V any](t *testing.T, g *Guard, key string, load func(context.Contex
 
 func mustInvalidate(t *testing.T, g *Guard, keys ...string) {
 	t.Helper()
-	if err := g.Invalidate(context.Background(), keysOn(g, keys)...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, g.Invalidate(context.Background(), keysOn(g, keys)...))
 }
 
 // returns is a loader that returns at once.

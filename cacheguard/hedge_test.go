@@ -70,9 +70,7 @@ func TestHedgeThatOvertakesAnInvalidateIsStoredNowhereAndAnswersNobodyLater(t *t
 	}
 	early := async(f.guards[0], "k", load)
 	<-begun
-	if err := f.guards[1].Invalidate(t.Context(), "k"); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, f.guards[1].Invalidate(t.Context(), "k"))
 	late := async(f.guards[0], "k", load)
 	redistest.Await(t, "the later Get has joined the load", func() bool {
 		return f.guards[0].Stats().Waiting == 2
@@ -410,9 +408,7 @@ func TestNothingIsLoadedBesideRedis(t *testing.T) {
 			got := async(f.guards[0], "k", unwanted[string](t))
 			<-rule.Hit()
 			for range 20 { // other requests pass meanwhile
-				if err := f.guards[0].Invalidate(t.Context(), "other"); err != nil {
-					t.Fatal(err)
-				}
+				expect.Must(t, f.guards[0].Invalidate(t.Context(), "other"))
 			}
 			rule.Remove()
 			want(t, got, "stored")
@@ -606,9 +602,7 @@ func TestTimeoutFollowsWhereNothingIsLoadedBesideRedis(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.StartProxy(t, shared.Addr())
 			g, err := New(proxy.Client(t), Config{Prefix: t.Name(), HedgeAfter: c.hedgeAfter, RedisTimeout: bearing, follows: true, LeaseTTL: bearing})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, err)
 			t.Cleanup(func() { _ = g.Close() }) // always nil
 			part := g.breakers.Breaker(0)
 			measured := func() bool { // much, whatever replies take on a busy machine
@@ -626,9 +620,7 @@ func TestTimeoutFollowsWhereNothingIsLoadedBesideRedis(t *testing.T) {
 			defer rule.Remove()
 			_, how, err := get(t.Context(), g, "k", returns("loaded"))
 			expect.Equal(t, "outcome", how, Bypassed)
-			if err != nil {
-				t.Error(err)
-			}
+			expect.ErrorIs(t, err)
 			many, err := GetMany(t.Context(), g, []string{"a", "b"}, func(_ context.Context, keys []string) (map[string]string, error) {
 				expect.Equal(t, "keys of a load", len(keys), 2)
 				return map[string]string{"a": "of a", "b": "of b"}, nil

@@ -19,9 +19,7 @@ import (
 func mustInspect(t *testing.T, g *Guard, key string) Inspection {
 	t.Helper()
 	i, err := g.Inspect(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	return i
 }
 
@@ -128,9 +126,7 @@ func TestInspectSaysWhoIsWithinAnUpdate(t *testing.T) {
 		t.Cleanup(func() { want(t, waiting, "v") })
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	expect.Equal(t, "writers after it", len(mustInspect(t, f.guards[1], "k").Writers), 0)
 }
 
@@ -208,9 +204,7 @@ func TestInspectKnowsTheTagsOfAnEntryAndWhetherTheyWereInvalidated(t *testing.T)
 	expect.Equal(t, "tags", strings.Join(mustInspect(t, f.guards[1], "k").Tags, ","), "shoes")
 	current := f.redis.Get(t.Context(), f.guards[0].epochs.Key(epoch.OfTag("shoes"), 0)).Val()
 	expect.Equal(t, "epochs", strings.Join(mustInspect(t, f.guards[1], "k").TagVersions, ","), hex.EncodeToString([]byte(current)))
-	if err := f.guards[1].InvalidateTags(t.Context(), "shoes"); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, f.guards[1].InvalidateTags(t.Context(), "shoes"))
 	expect.Equal(t, "state", mustInspect(t, f.guards[0], "k").State, EntryRevoked)
 }
 

@@ -109,13 +109,9 @@ func noOrderLeavesAStaleValue(t *testing.T, onTag, dies bool) {
 			case aReader:
 				err = s.get(ctx)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, err)
 		}
-		if err := s.check(ctx); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, s.check(ctx))
 		expect.Equal(t, fmt.Sprint(order, " known ", known), s.wrong, "")
 	}
 	some(sparsely(201), []int{tagWriterSteps, epochLoadSteps, 0, readerSteps}, play)

@@ -28,9 +28,7 @@ func (f *fleet) intents(key string) string { return f.value(key) + ":until" }
 func (f *fleet) left(key string) time.Duration {
 	f.t.Helper()
 	left, err := f.redis.PTTL(context.Background(), key).Result()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	expect.Must(f.t, err)
 	return left
 }
 
@@ -126,9 +124,7 @@ func TestAnIntentThatIsEvictedStandsAgain(t *testing.T) {
 	of := []string{f.intents("k"), g.cfg.Prefix + ":{0}:epoch:until:t:shoes", g.cfg.Prefix + ":{0}:epoch:until:tags"}
 	for _, key := range of {
 		expect.Equal(t, key, f.exists(key), true)
-		if err := f.redis.Del(context.Background(), key).Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, f.redis.Del(context.Background(), key).Err())
 		mustGet(t, g, "k", tagged("v", "shoes"))
 		g.keeper.RenewAll()
 		redistest.Await(t, key+" is there again", func() bool { return f.exists(key) })
@@ -150,9 +146,7 @@ func TestALoadWhoseIntentsEndIsNotKnownStoresNothing(t *testing.T) {
 	db := newSource("v")
 	loading := async(f.guards[0], "k", db.load)
 	<-db.begun
-	if err := f.redis.Del(context.Background(), f.intents("k")).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, f.redis.Del(context.Background(), f.intents("k")).Err())
 	close(db.release)
 	want(t, loading, "v")
 	f.stored()

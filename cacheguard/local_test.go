@@ -108,9 +108,7 @@ func TestGetDoesNotRefillTheTierWithWhatWasInvalidatedMeanwhile(t *testing.T) {
 // heard returns when guard i has taken in all that was published so far.
 func (f *fleet) heard(i int) {
 	f.t.Helper()
-	if err := f.guards[i].SelfCheck(redistest.Patiently(f.t)); err != nil {
-		f.t.Fatal(err)
-	}
+	expect.Must(f.t, f.guards[i].SelfCheck(redistest.Patiently(f.t)))
 }
 
 func TestTierIsNotServedFromWhileItsSubscriptionIsDownAndEmptyAfterwards(t *testing.T) {
@@ -135,9 +133,7 @@ func TestTierIsVoidWhenANoticeIsLost(t *testing.T) {
 	g := f.guards[0]
 	send := func(number uint64) {
 		n := tier.Notice{Source: "another", Number: number, Key: "x"}
-		if err := f.redis.Publish(context.Background(), g.notices.Channel, n.String()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, f.redis.Publish(context.Background(), g.notices.Channel, n.String()).Err())
 	}
 	number := uint64(1)
 	send(number)
@@ -259,9 +255,7 @@ func TestTheTierKeepsNothingByAnEpochThatWasReadForAnotherKey(t *testing.T) {
 			if err == nil {
 				err = in.Done(context.Background())
 			}
-			if err != nil {
-				f.t.Fatal(err)
-			}
+			expect.Must(f.t, err)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

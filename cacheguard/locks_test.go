@@ -94,9 +94,7 @@ func ofRWLock(lock func(*rwlock.Locker, context.Context, string) (*rwlock.Lease,
 
 func locks[L held](t *testing.T, k interface{ Close() error }, err error, lock func(context.Context, string) (L, error)) take {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	t.Cleanup(func() { _ = k.Close() }) // always nil
 	return func(ctx context.Context, name string) (held, error) {
 		l, err := lock(ctx, name)
@@ -155,16 +153,12 @@ func TestWhileRedisIsFullWhatIsHeldIsKeptAndGivenUp(t *testing.T) {
 			full := func(limit string) {
 				t.Helper()
 				for _, s := range servers {
-					if err := s.ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
-						t.Fatal(err)
-					}
+					expect.Must(t, s.ConfigSet(t.Context(), "maxmemory", limit).Err())
 				}
 			}
 			lock, other := open(t, ours), open(t, theirs)
 			l, err := lock(patient(t), "k")
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, err)
 			next := make(chan error, 1)
 			queued, granted := queuesBehind(t, servers[0], name), held(nil)
 			go func() { // owner: the test; ends with the Lock; joined below
@@ -295,9 +289,7 @@ func TestOneThatWaitsGetsItsTurnThoughTheKeyOfTheLockIsDeleted(t *testing.T) {
 			lock, other := open(t, []mutex.Redis{s.Client(t)}), open(t, []mutex.Redis{s.Client(t)})
 			take := func(lock take) held {
 				l, err := lock(patient(t), "k")
-				if err != nil {
-					t.Error(err)
-				}
+				expect.ErrorIs(t, err)
 				return l
 			}
 			l, queued, next := take(lock), queuesBehind(t, rdb, name), make(chan held, 1)

@@ -41,9 +41,7 @@ func newCaches[K comparable, V any](t *testing.T, f *fleet, cfg CacheConfig[K, V
 	all := make([]*Cache[K, V], len(f.guards))
 	for i, g := range f.guards {
 		c, err := NewCache(g, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, err)
 		all[i] = c
 	}
 	return all
@@ -69,9 +67,7 @@ func keyOf[K comparable](t *testing.T, k K, key func(K) string) string {
 	t.Helper()
 	g := newFleet(t, standalone(t), 1, Config{}).guards[0]
 	c, err := NewCache(g, CacheConfig[K, int]{Name: "x", Key: key, Load: func(context.Context, K) (int, error) { return 0, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	return c.Key(k)
 }
 

@@ -22,9 +22,7 @@ func peeked(t *testing.T, cfg Config, f *fleet) (*Cache[int, string], *fleet) {
 		}
 		return "v", nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	return c, f
 }
 

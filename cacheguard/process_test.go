@@ -176,9 +176,7 @@ func TestNothingOlderThanACommitOutlastsTheIntentOfADeadProcess(t *testing.T) {
 							load = tagged(value, "shoes")
 						}
 						v, err := Get(t.Context(), g, key, load)
-						if err != nil {
-							t.Error(err)
-						}
+						expect.ErrorIs(t, err)
 						all = append(all, v)
 					}
 				}
@@ -254,9 +252,7 @@ func TestADeadWritersIntentEndsThoughTheClockWasSetBack(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: 100 * time.Millisecond, WaitTimeout: time.Minute}) // one load is in time
 	ctx, db := context.Background(), newRow("v")
 	now, err := f.redis.Time(ctx).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	f.redis.HSet(ctx, f.intent("k"), "writer:dead", fmt.Sprint(now.Add(time.Hour).UnixMilli(), " ", 200))
 	f.redis.Expire(ctx, f.intent("k"), time.Hour)
 	redistest.Await(t, "loads are stored again", func() bool {

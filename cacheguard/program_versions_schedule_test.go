@@ -205,9 +205,7 @@ func theScriptsKeepVersionsApart(t *testing.T, of sides, bad trouble) {
 		steps := make([]int, len(of.steps()))
 		for _, who := range order {
 			steps[who]++
-			if err := s.step(who, steps[who], bad); err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, s.step(who, steps[who], bad))
 		}
 		what := fmt.Sprint(order, bad, s.again, s.slot)
 		for i, slot := range []string{own, s.slot} {

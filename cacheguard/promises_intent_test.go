@@ -13,9 +13,7 @@ import (
 func mustIntend(t *testing.T, g *Guard, c Changes) *Intent {
 	t.Helper()
 	in, err := g.Intend(context.Background(), changesOn(g, c))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	return in
 }
 
@@ -23,9 +21,7 @@ func changesOn(g *Guard, c Changes) Changes { return Changes{Keys: keysOn(g, c.K
 
 func mustDone(t *testing.T, in *Intent) {
 	t.Helper()
-	if err := in.Done(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, in.Done(context.Background()))
 }
 
 // Until it is done, everything goes on as before.

@@ -109,9 +109,7 @@ func promiseLostLease(t *testing.T, a arena) {
 	ctx := context.Background()
 	f := newFleet(t, a, 2, Config{LeaseTTL: time.Minute})
 	lose := func(key string) { // as if the holder had been paused beyond its deadline
-		if err := f.redis.HSet(ctx, f.lease(key), "deadline", 1).Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, f.redis.HSet(ctx, f.lease(key), "deadline", 1).Err())
 	}
 	old, newer := newSource("old"), newSource("newer")
 

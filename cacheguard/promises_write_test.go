@@ -201,9 +201,7 @@ func promiseScriptFlush(t *testing.T, a arena) {
 	f := newFleet(t, a, 1, Config{})
 	for i := range 20 {
 		key := fmt.Sprint("k", i)
-		if err := f.redis.ScriptFlush(ctx).Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, f.redis.ScriptFlush(ctx).Err())
 		expect.Equal(t, key, mustGet(t, f.guards[0], key, returns(i)), i)
 		mustInvalidate(t, f.guards[0], key, key+"x")
 		expect.Equal(t, "value is there", f.exists(f.value(key)), false)

@@ -204,9 +204,7 @@ func (s *putStage) cachedAt(slot string) int {
 		return nothing
 	}
 	e, err := protocol.DecodeEntry(s.key, raw)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	expect.Must(s.t, err)
 	return map[string]int{"old": oldOne, "new": newOne, "newest": newestOne}[string(e.Payload)]
 }
 
@@ -240,9 +238,7 @@ func theScriptsOfAPutDoWhatTheModelDoes(t *testing.T, bad trouble) {
 			case 2:
 				err = s.intrude(steps[who])
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, err)
 		}
 		what := fmt.Sprint(order, bad, s.again, s.together)
 		expect.Equal(t, what+": cached", s.cached(), w.cache)

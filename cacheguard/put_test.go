@@ -179,18 +179,14 @@ func TestALateCopyOfAPutStoresNothing(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{})
 	s := &putStage{stage: stage{fleet: f, key: rowKey, token: "first" + fmt.Sprintf("%026d", 0)}}
 	for step := range writerSteps {
-		if err := s.put(step+1, none); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, s.put(step+1, none))
 	}
 	expect.Equal(t, "stored", s.cached(), newOne)
 	db := newRow("old")
 	expect.Equal(t, "another Put", rows(t, f, db)[0].Put(ctx, 1, db.saves("newest")), nil)
 	generation := s.generation
 	for _, step := range []int{2, 5} { // their copies come, and those who sent them are gone
-		if err := s.put(step, none); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, s.put(step, none))
 		s.generation = generation
 	}
 	expect.Equal(t, "the old value is stored", s.cached(), nothing)
@@ -205,9 +201,7 @@ func TestAPutWhoseValueRedisHasNoRoomForInvalidates(t *testing.T) {
 	cache := rows(t, f, db)[0]
 	mustGet(t, f.guards[0], rowKey, db.load)
 	full := func(limit string) {
-		if err := f.redis.ConfigSet(ctx, "maxmemory", limit).Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, f.redis.ConfigSet(ctx, "maxmemory", limit).Err())
 	}
 	err := cache.Put(ctx, 1, func(context.Context) (string, error) {
 		full("1")

@@ -19,9 +19,7 @@ func (f *fleet) subscribedTo(c *redistest.Cluster, i int) *redistest.Server {
 	for n := range 3 {
 		channel := f.guards[i].notices.Channel
 		heard, err := c.Node(n).Client(f.t).PubSubNumSub(context.Background(), channel).Result()
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		expect.Must(f.t, err)
 		if heard[channel] > 0 {
 			return c.Node(n)
 		}
@@ -36,9 +34,7 @@ func TestANoticeThatIsLostOnAClustersBusIsMissedWithinSeconds(t *testing.T) {
 	ctx := context.Background()
 	c := redistest.StartCluster(t, 0)
 	for n := range 3 {
-		if err := c.Node(n).Client(t).ConfigSet(ctx, "cluster-node-timeout", "1000").Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, c.Node(n).Client(t).ConfigSet(ctx, "cluster-node-timeout", "1000").Err())
 	}
 	rdb := c.Client(t)
 	cfg := Config{TTL: time.Hour, Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}, RedisTimeout: bearing}
@@ -69,9 +65,7 @@ func (f *fleet) keyElsewhere(rdb *redis.ClusterClient, frozen *redistest.Server)
 	for i := 0; ; i++ {
 		key := fmt.Sprint("k", i)
 		node, err := rdb.MasterForKey(context.Background(), f.guards[0].keys.ValueKey(key))
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		expect.Must(f.t, err)
 		if node.Options().Addr != frozen.Addr() {
 			return key, node
 		}

@@ -38,9 +38,7 @@ func (r *replicated) awaitStored(key string) {
 func (r *replicated) onReplica(key string) bool {
 	r.t.Helper()
 	n, err := r.replica.Client(r.t).Exists(r.t.Context(), r.guards[0].keys.ValueKey(key)).Result()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	expect.Must(r.t, err)
 	return n == 1
 }
 
@@ -59,9 +57,7 @@ func TestAnInvalidationThatReturnsIsOnTheReplica(t *testing.T) {
 	r := newReplicated(t)
 	mustGet(t, r.guards[0], "k", tagged(1, "tag"))
 	r.awaitStored("k")
-	if err := r.guards[0].Invalidate(t.Context(), "k"); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, r.guards[0].Invalidate(t.Context(), "k"))
 	expect.Equal(t, "the replica has the value", r.onReplica("k"), false)
 }
 

@@ -153,9 +153,7 @@ func TestInvalidationsOfKeysWhoseSlotIsMovedAreDone(t *testing.T) {
 			expect.Equal(t, "pending", g.Stats().Pending, 0)
 			expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns(fmt.Sprint(to, moved))), fmt.Sprint(to, moved))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, err)
 	}
 	mustInvalidate(t, g, "k")
 	expect.Equal(t, "value, in the end", mustGet(t, f.guards[1], "k", returns("new")), "new")
@@ -178,9 +176,7 @@ func TestTagsWhoseEpochsAreMovedCanBeInvalidated(t *testing.T) {
 			expect.Equal(t, "pending", g.Stats().Pending, 0)
 			expect.Equal(t, "value", mustGet(t, f.guards[1], "k", tagged(value, "t")), value)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, err)
 	}
 }
 
@@ -195,9 +191,7 @@ func TestIntentsOnKeysWhoseSlotIsMovedAreDone(t *testing.T) {
 	mustGet(t, g, "k", returns("old"))
 	for to := range 3 {
 		before, err := g.Intend(ctx, Changes{Keys: []string{"k"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, err)
 		err = cluster.Move(t.Context(), keys.Slot(f.value("k")), to, func(moved int) {
 			value := fmt.Sprint(to, moved)
 			expect.Equal(t, "end, at "+value, before.Done(ctx), nil)
@@ -210,9 +204,7 @@ func TestIntentsOnKeysWhoseSlotIsMovedAreDone(t *testing.T) {
 				expect.Equal(t, "end, at "+value, in.Done(ctx), nil)
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, err)
 	}
 }
 

@@ -292,9 +292,7 @@ func TestTheScriptsDoWhatTheModelDoes(t *testing.T) {
 				} else {
 					err = s.read(steps[who])
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.Must(t, err)
 			}
 			expect.Equal(t, fmt.Sprint(order, bad, s.together, ": cached"), f.exists(f.value(s.key)), w.cache != nothing)
 			expect.Equal(t, fmt.Sprint(order, bad, ": intent"), f.exists(f.intent(s.key)), w.intent)

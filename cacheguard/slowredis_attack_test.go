@@ -80,9 +80,7 @@ func TestASlowRedisBreaksNoPromise(t *testing.T) {
 				g, err := cacheguard.New(rdb, cacheguard.Config{
 					Prefix: prefix, HedgeAfter: 2 * time.Millisecond, MaxLoads: a.maxLoads, RedisTimeout: redistest.Patience, LeaseTTL: redistest.Patience,
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.Must(t, err)
 				t.Cleanup(func() {
 					_ = g.Close()   // always nil
 					_ = rdb.Close() // all is done

@@ -165,9 +165,7 @@ func TestEarlyRefreshReplacesAnEntryThatIsStillFresh(t *testing.T) {
 	}
 	head, tail := protocol.EncodeEntry("k", protocol.Entry{Kind: protocol.Raw, Fresh: time.Minute, Took: time.Hour, Stamp: stampOn(t, g, "k"), Payload: []byte("old")}, rand.Text()) // hours of loading: all say yes
 	raw := fmt.Sprintf("%s%s%s", head, writtenAt(serverNow(t, f)), tail)
-	if err := f.redis.Set(context.Background(), f.value("k"), raw, time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, f.redis.Set(context.Background(), f.value("k"), raw, time.Minute).Err())
 	expect.Equal(t, "value", mustGet(t, g, "k", returns("new")), "old")
 	redistest.Await(t, "the entry is replaced", func() bool { return mustGet(t, g, "k", returns("new")) == "new" })
 	expect.Equal(t, "stale", f.events.count(Stale), 0)
@@ -176,9 +174,7 @@ func TestEarlyRefreshReplacesAnEntryThatIsStillFresh(t *testing.T) {
 func serverNow(t *testing.T, f *fleet) time.Time {
 	t.Helper()
 	now, err := f.redis.Time(context.Background()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	return now
 }
 

@@ -39,9 +39,7 @@ func (s *source) loadTagged(tags ...string) func(context.Context) (string, error
 
 func mustInvalidateTags(t *testing.T, g *Guard, tags ...string) {
 	t.Helper()
-	if err := g.InvalidateTags(context.Background(), tags...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, g.InvalidateTags(context.Background(), tags...))
 }
 
 func promiseInvalidateAll(t *testing.T, a arena) {
@@ -61,9 +59,7 @@ func promiseInvalidateAll(t *testing.T, a arena) {
 	db := newSource("old")
 	first := async(f.guards[0], "under way", db.load)
 	<-db.begun
-	if err := f.guards[0].InvalidateAll(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, f.guards[0].InvalidateAll(context.Background()))
 	joined := async(f.guards[0], "under way", returns("new"))
 	awaitCallers[string](f, 0, "under way", 2)
 	waits := async(f.guards[1], "under way", returns("new"))
@@ -340,9 +336,7 @@ func TestTheLocalTierKeepsNothingThatInvalidateAllRemoved(t *testing.T) {
 		mustGet(t, g, "k", returns("old"))
 		mustGet(t, g, "k", returns("old"))
 	}
-	if err := f.guards[0].InvalidateAll(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, f.guards[0].InvalidateAll(context.Background()))
 	expect.Equal(t, "here", mustGet(t, f.guards[0], "k", returns("new")), "new")
 	redistest.Await(t, "the notice has come", func() bool {
 		v, err := Get(context.Background(), f.guards[1], "k", returns("new"))

@@ -154,9 +154,7 @@ func TestUpdatesOfAKeyTakeTurns(t *testing.T) {
 					count.Add(1)
 					return nil
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				expect.ErrorIs(t, err)
 			})
 		}
 	}
@@ -207,9 +205,7 @@ func TestUpdateManyLocksOverlappingSetsWithoutDeadlock(t *testing.T) {
 			for i, keys := range [][]string{{"a", "b", "c"}, {"c", "b"}, {"b", "a", "b"}, {"c", "a"}} {
 				for range 5 {
 					all.Go(func() {
-						if err := f.guards[i%2].UpdateMany(context.Background(), keys, db.write("1")); err != nil {
-							t.Error(err)
-						}
+						expect.ErrorIs(t, f.guards[i%2].UpdateMany(context.Background(), keys, db.write("1")))
 					})
 				}
 			}
@@ -227,9 +223,7 @@ func TestUpdateTakesTwoRoundTrips(t *testing.T) {
 	f := newFleet(t, a, 1, Config{}).listening()
 	db := newRow("old")
 	update := func() {
-		if err := f.guards[0].Update(context.Background(), "k", db.write("new")); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, f.guards[0].Update(context.Background(), "k", db.write("new")))
 	}
 	update() // the scripts are known now
 	expect.Equal(t, "requests", s.FewestReads(2, update), 2)

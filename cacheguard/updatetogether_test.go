@@ -65,18 +65,14 @@ func TestUpdateManyGivesUpWhatItGotIfAnotherKeyIsTaken(t *testing.T) {
 func locksOf(t *testing.T, g *Guard) *rwlock.Locker {
 	t.Helper()
 	k, err := rwlock.New(g.rdb, rwlock.Config{Prefix: g.cfg.Prefix, RedisTimeout: bearing})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	t.Cleanup(func() { _ = k.Close() }) // always nil
 	return k
 }
 
 func (f *fleet) lockInfo(key string) rwlock.Info {
 	info, err := locksOf(f.t, f.guards[1]).Inspect(context.Background(), key)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	expect.Must(f.t, err)
 	return info
 }
 
@@ -145,9 +141,7 @@ func TestALateRequestOfAnUpdateThatGaveUpTakesNothing(t *testing.T) {
 	notice := func() string {
 		for {
 			heard, err := heard.ReceiveMessage(redistest.Patiently(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, err)
 			if !strings.Contains(heard.Payload, "=") { // which repeats how many there have been
 				return heard.Payload
 			}
@@ -167,9 +161,7 @@ func together(f *fleet) *putStage {
 
 func (s *putStage) mustPut(step int) {
 	s.t.Helper()
-	if err := s.put(step, none); err != nil {
-		s.t.Fatal(err)
-	}
+	expect.Must(s.t, s.put(step, none))
 }
 
 func TestALateCopyOfAnUpdatesEndLeavesTheNextOneItsLockAndItsIntent(t *testing.T) {

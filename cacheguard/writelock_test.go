@@ -25,9 +25,7 @@ func newLocks(t *testing.T, server *redistest.Server, cfg mutex.Config) *mutex.L
 	t.Helper()
 	config.SetDefault(&cfg.RedisTimeout, 20*time.Second)
 	locks, err := mutex.New(server.Client(t), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	t.Cleanup(func() { _ = locks.Close() }) // always nil
 	return locks
 }

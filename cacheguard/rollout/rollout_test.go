@@ -61,9 +61,7 @@ func TestTheComparerFindsWhatIsOldBeforeTheCacheServesAnybody(t *testing.T) {
 	t.Parallel()
 	var shares Shares
 	g, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: "test-compare", TTL: time.Hour, RedisTimeout: redistest.Patience, HedgeAfter: -1, Gate: shares.Gate})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	defer g.Close()
 	rows := map[int]string{1: "lamp", 2: "chair"}
 	load := func(_ context.Context, id int) (string, error) {
@@ -73,9 +71,7 @@ func TestTheComparerFindsWhatIsOldBeforeTheCacheServesAnybody(t *testing.T) {
 		return "", cacheguard.ErrNotFound
 	}
 	products, err := cacheguard.NewCache(g, cacheguard.CacheConfig[int, string]{Name: "product", Load: load})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	var old []string
 	c := &Comparer[int, string]{
 		Cache: products, Source: load, Equal: func(a, b string) bool { return a == b }, Pause: time.Millisecond,

@@ -28,9 +28,7 @@ func TestAnEntryDecodesToWhatWasEncoded(t *testing.T) {
 	t.Parallel()
 	for _, payload := range [][]byte{nil, {}, []byte("x"), bytes.Repeat([]byte("\x00\xff"), 5000)} {
 		e, err := DecodeEntry(key, stored(Entry{Kind: Raw, Fresh: time.Minute, Took: 20 * time.Millisecond, Payload: payload}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, err)
 		expect.Equal(t, "kind", e.Kind, Raw)
 		expect.Equal(t, "fresh", e.Fresh, time.Minute)
 		expect.Equal(t, "took", e.Took, 20*time.Millisecond)

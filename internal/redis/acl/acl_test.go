@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/redis/serverinfo"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -64,9 +65,7 @@ func TestTheCommandsOfAllScriptsAreListed(t *testing.T) {
 		}
 		for _, file := range files {
 			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, err)
 			for _, call := range calls.FindAllStringSubmatch(string(source), -1) {
 				if command := strings.Trim(call[1], `'"`); !slices.Contains(slices.Concat(s.Commands, s.Optional), command) {
 					t.Errorf("%s runs %s, which is not in the set of %s", file, command, s.Package)
@@ -88,9 +87,7 @@ func TestWhoMayUpdateMayUseItsLocks(t *testing.T) {
 func TestTheDocumentationHasTheTable(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	if !strings.Contains(string(page), table()) {
 		t.Errorf("docs/redis.md should have this table:\n%s", table())
 	}
@@ -107,13 +104,9 @@ func TestOneLineOfTheDocumentationAddsTheFeedOfMariaDB(t *testing.T) {
 	line, _, _ = strings.Cut(line, "\n")
 	rdb := shared.Client(t, shared.As(t, append(Guard.ACL("shop"), append(strings.Fields(line), "~cacheguard:cdc:*")...)...))
 	var tasks sync.WaitGroup
-	if err := Mutex.SelfCheck(redistest.Patiently(t), &tasks, rdb, "cacheguard:cdc:lock"); err != nil {
-		t.Error(err)
-	}
+	expect.ErrorIs(t, Mutex.SelfCheck(redistest.Patiently(t), &tasks, rdb, "cacheguard:cdc:lock"))
 	tasks.Wait()
-	if err := rdb.HSet(t.Context(), "cacheguard:cdc:{acl}", "fence", 1).Err(); err != nil {
-		t.Error(err)
-	}
+	expect.ErrorIs(t, rdb.HSet(t.Context(), "cacheguard:cdc:{acl}", "fence", 1).Err())
 }
 
 func TestOneLineOfTheDocumentationAddsTheOtherPackages(t *testing.T) {
@@ -134,9 +127,7 @@ func TestOneLineOfTheDocumentationAddsTheOtherPackages(t *testing.T) {
 	user := shared.As(t, append(Guard.ACL("shop"), more...)...)
 	for _, s := range All() {
 		var tasks sync.WaitGroup
-		if err := s.SelfCheck(redistest.Patiently(t), &tasks, shared.Client(t, user), "shop"); err != nil {
-			t.Error(err)
-		}
+		expect.ErrorIs(t, s.SelfCheck(redistest.Patiently(t), &tasks, shared.Client(t, user), "shop"))
 		tasks.Wait()
 	}
 }
@@ -229,9 +220,7 @@ func TestARedisThatDoesNotSayWhetherItEvictsPasses(t *testing.T) {
 		t.Error(err)
 	}
 	silent := server.Client(t, server.As(t, CAS.ACL("shop")...))
-	if err := serverinfo.Evicts(t.Context(), silent); err != nil {
-		t.Error(err)
-	}
+	expect.ErrorIs(t, serverinfo.Evicts(t.Context(), silent))
 }
 
 // table returns the table of rights in the documentation, in Markdown.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/run/lifecycle"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
@@ -80,9 +81,7 @@ func TestBreakerCountsTheSuccessesThatWereUnderWayToo(t *testing.T) {
 		var underWay []Permit
 		for range 30 * maxConsecutive {
 			p, err := b.Allow()
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, err)
 			underWay = append(underWay, p)
 		}
 		for i, p := range underWay {
@@ -177,14 +176,10 @@ func TestAnOperationThatBeganEarlierDoesNotCloseTheBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, probes := start(t, nil)
 		uncounted, err := b.Allow()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, err)
 		b.Record(errDown)
 		counted, err := b.Allow()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, err)
 		for range maxConsecutive {
 			b.Record(errDown)
 		}

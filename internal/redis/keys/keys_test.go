@@ -18,9 +18,7 @@ func TestSlotIsTheOneOfTheServer(t *testing.T) {
 	}
 	for _, key := range keys {
 		want, err := rdb.ClusterKeySlot(t.Context(), key).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, err)
 		if got := Slot(key); got != int(want) {
 			t.Errorf("Slot(%q) = %d, want %d", key, got, want)
 		}

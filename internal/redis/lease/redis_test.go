@@ -14,6 +14,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/redis/send"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -36,9 +37,7 @@ type held struct {
 func take(t *testing.T, rdb redis.Cmdable, key string, ttl time.Duration) *held {
 	t.Helper()
 	h := &held{t: t, rdb: rdb, key: "{" + t.Name() + key + rand.Text() + "}", ttl: ttl}
-	if err := rdb.Set(t.Context(), h.key, "token", ttl).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, rdb.Set(t.Context(), h.key, "token", ttl).Err())
 	return h
 }
 
@@ -83,9 +82,7 @@ func TestManyLeasesAreRenewedInOnePipeline(t *testing.T) {
 	for i := range 100 {
 		all = append(all, take(t, rdb, strconv.Itoa(i), 6*time.Second))
 	}
-	if err := rdb.ScriptLoad(t.Context(), renewSource).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, rdb.ScriptLoad(t.Context(), renewSource).Err())
 	before := s.Reads()
 	k := keeper(t, rdb, 20*time.Second)
 	for _, h := range all {
@@ -102,9 +99,7 @@ func TestLeaseWithAnotherTokenIsLostAndLeftAlone(t *testing.T) {
 	p := redistest.StartProxy(t, shared.Addr())
 	rdb := shared.Client(t)
 	stolen := take(t, rdb, "stolen", 600*time.Millisecond)
-	if err := rdb.Set(t.Context(), stolen.key, "another", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, rdb.Set(t.Context(), stolen.key, "another", 0).Err())
 	lost := make(chan struct{}, 8)
 	k := keeper(t, p.Client(t), timeout)
 	k.Keep(stolen.renewal(func() { lost <- struct{}{} }))
@@ -173,9 +168,7 @@ func TestANodeThatIsAwayCostsNoLeaseOnTheOthers(t *testing.T) {
 			err := rdb.ForEachShard(t.Context(), func(ctx context.Context, node *redis.Client) error {
 				return node.ConfigSet(ctx, "cluster-require-full-coverage", "no").Err()
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, err)
 			k := keeper(t, rdb, timeout)
 			var live []*atomic.Int64 // how often each lease on a node that stays was kept since
 			for i := range 12 {

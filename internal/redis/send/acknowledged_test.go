@@ -44,17 +44,13 @@ func pair(t *testing.T) (primary, replica *redistest.Server, rdb *redis.Client) 
 
 func set(t *testing.T, rdb redis.Cmdable, key string) {
 	t.Helper()
-	if err := rdb.Set(t.Context(), key, "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, rdb.Set(t.Context(), key, "v", 0).Err())
 }
 
 func exists(t *testing.T, rdb redis.Cmdable, key string) int64 {
 	t.Helper()
 	n, err := rdb.Exists(t.Context(), key).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	return n
 }
 
@@ -100,9 +96,7 @@ func TestAServerThatHasForgottenAScriptGetsItsSource(t *testing.T) {
 	s := newLink(t, rdb, patient)
 	for range 2 {
 		set(t, rdb, "{k}")
-		if err := primary.Client(t).ScriptFlush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, primary.Client(t).ScriptFlush(t.Context()).Err())
 		cmds := s.acknowledge(t.Context(), deletions("{k}", "{other}"))
 		expect.ErrorIs(t, errors.Join(cmds[0].Err(), cmds[1].Err()), nil)
 		expect.Equal(t, "the replica has it still", exists(t, replica.Client(t), "{k}"), 0)
@@ -112,9 +106,7 @@ func TestAServerThatHasForgottenAScriptGetsItsSource(t *testing.T) {
 func TestWhatIsRemovedIsAcknowledgedThoughMemoryIsFull(t *testing.T) {
 	t.Parallel()
 	_, _, rdb := pair(t)
-	if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	cmds := newLink(t, rdb, patient).acknowledge(t.Context(), deletions("{k}"))
 	expect.ErrorIs(t, cmds[0].Err(), nil)
 }
@@ -151,9 +143,7 @@ func TestWhileReplicasDoNotAnswerFewConnectionsWait(t *testing.T) {
 func (l *Link) apartAt(t *testing.T) (flying, waiting int) {
 	t.Helper()
 	lane, err := l.apart(t.Context(), Call{Script: &script.Call{Keys: []string{"{k}"}}, Replicas: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	lane.mu.Lock()
 	defer lane.mu.Unlock()
 	return len(lane.flying), lane.queue.(*callQueue).n
@@ -196,9 +186,7 @@ func TestOnAClusterTheReplicasOfEachNodeCount(t *testing.T) {
 func slotOf(t *testing.T, rdb *redis.ClusterClient, key string) int64 {
 	t.Helper()
 	slot, err := rdb.ClusterKeySlot(t.Context(), key).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	return slot
 }
 

@@ -190,9 +190,7 @@ func lateAt(t *testing.T, r *Read) time.Duration {
 	t.Helper()
 	start := time.Now()
 	late, err := r.WaitLate(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	if !late {
 		return 0
 	}
@@ -202,9 +200,7 @@ func lateAt(t *testing.T, r *Read) time.Duration {
 func askNow(t *testing.T, l *Link, key string) *Read {
 	t.Helper()
 	read, err := l.Ask(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	return read
 }
 

@@ -78,9 +78,7 @@ func TestWhatIsAskedAtOnceIsSentInOneRequestAndAnsweredInItsOrder(t *testing.T) 
 		all = append(all, word(fmt.Sprint(i)))
 	}
 	replies, err := sender.AskAll(t.Context(), all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	for i, reply := range replies {
 		if got, _ := reply.Text(); got != fmt.Sprint(i) {
 			t.Errorf("reply %d is %q", i, got)

@@ -68,9 +68,7 @@ func crowd(t *testing.T, l *Link, n int) (unanswered int, took time.Duration) {
 		all[i], _ = l.Ask(t.Context(), key) // it is not closed
 	}
 	for _, read := range all {
-		if err := read.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, read.Wait(t.Context()))
 		if read.Err != nil {
 			unanswered++
 		}

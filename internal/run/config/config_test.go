@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func TestZeroIsTheDefault(t *testing.T) {
@@ -55,9 +56,7 @@ func TestNilClientsAreFound(t *testing.T) {
 	if config.CheckClient(nil) == nil || config.CheckClient((*redis.Client)(nil)) == nil {
 		t.Error("a nil client is accepted")
 	}
-	if err := config.CheckClient(&redis.Client{}); err != nil {
-		t.Error(err)
-	}
+	expect.ErrorIs(t, config.CheckClient(&redis.Client{}))
 }
 
 func TestProblemsNameEveryField(t *testing.T) {
@@ -68,9 +67,7 @@ func TestProblemsNameEveryField(t *testing.T) {
 	p.Life(config.Off)
 	p.Life(config.Longest)
 	p.RedisTimeout(time.Millisecond)
-	if err := p.Err(); err != nil {
-		t.Error(err)
-	}
+	expect.ErrorIs(t, p.Err())
 	p.Prefix("a{")
 	p.Life(config.Longest + 1)
 	p.RedisTimeout(config.Off)

@@ -14,9 +14,7 @@ func TestTheDefaultInstanceIsOneThatIsAllowed(t *testing.T) {
 	for _, host := range []string{"h", strings.Repeat("h", 63), "with space", "h\xff\x00ö", strings.Repeat("ö", 63)} {
 		p.Instance(instanceOf(host, 1<<31))
 	}
-	if err := p.Err(); err != nil {
-		t.Error(err)
-	}
+	expect.ErrorIs(t, p.Err())
 }
 
 func TestOfALongHostTheEndStays(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package expect has the assertions that tests of several packages share. They report and go on: a test that cannot go on
-// says so itself.
+// Package expect has the assertions that tests of several packages share. They report and go on, but for Must: a test that
+// cannot go on for another reason than an error says so itself.
 package expect
 
 import (
@@ -29,6 +29,14 @@ func ErrorIs(tb testing.TB, err error, targets ...error) {
 		if !errors.Is(err, target) {
 			tb.Errorf("error %v, want %v", err, target)
 		}
+	}
+}
+
+// Must ends the test if there is an error, without which it cannot go on.
+func Must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
 	}
 }
 

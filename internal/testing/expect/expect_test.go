@@ -22,6 +22,8 @@ func (r *reports) Errorf(format string, args ...any) {
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }
 
+func (r *reports) Fatal(args ...any) { r.lines = append(r.lines, "ended: "+fmt.Sprint(args...)) }
+
 func (r *reports) want(t *testing.T, lines ...string) {
 	t.Helper()
 	if fmt.Sprint(r.lines) != fmt.Sprint(lines) {
@@ -47,6 +49,14 @@ func TestErrorIsLooksThroughWrapping(t *testing.T) {
 	expect.ErrorIs(r, io.EOF)
 	expect.ErrorIs(r, errors.Join(io.EOF, io.ErrNoProgress), io.EOF, io.ErrShortWrite)
 	r.want(t, "error EOF, want <nil>", "error EOF, want <nil>", "error EOF\nmultiple Read calls return no data or error, want short write")
+}
+
+func TestMustEndsATestThatHasAnError(t *testing.T) {
+	r := &reports{TB: t}
+	expect.Must(r, nil)
+	r.want(t)
+	expect.Must(r, io.EOF)
+	r.want(t, "ended: EOF")
 }
 
 func TestSamplesAreManyWhereTHOROUGHIsSet(t *testing.T) {
