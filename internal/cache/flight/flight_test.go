@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/flight"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func TestCallersOfOneKeyShareOneRun(t *testing.T) {
@@ -21,21 +22,13 @@ func TestCallersOfOneKeyShareOneRun(t *testing.T) {
 		for range 9 {
 			others = append(others, do(t.Context(), &g, "k", never(t)))
 		}
-		if n := g.Count(nil).Callers; n != 10 {
-			t.Errorf("Callers() = %d, want 10", n)
-		}
+		expect.Equal(t, "callers", g.Count(nil).Callers, 10)
 		run.end <- 42
-		if got := first.outcome(); got != (outcome{42, false, nil}) {
-			t.Errorf("the first: %+v", got)
-		}
+		expect.Equal(t, "the first", first.outcome(), outcome{42, false, nil})
 		for _, c := range others {
-			if got := c.outcome(); got != (outcome{42, true, nil}) {
-				t.Errorf("another: %+v", got)
-			}
+			expect.Equal(t, "another", c.outcome(), outcome{42, true, nil})
 		}
-		if n := g.Count(nil).Callers; n != 0 {
-			t.Errorf("Callers() = %d afterwards", n)
-		}
+		expect.Equal(t, "callers afterwards", g.Count(nil).Callers, 0)
 	})
 }
 
@@ -59,9 +52,7 @@ func TestResultIsNotRemembered(t *testing.T) {
 			run := newGate()
 			c := do(t.Context(), &g, "k", run.run)
 			run.end <- want
-			if got := c.outcome(); got != (outcome{want, false, nil}) {
-				t.Errorf("run %d: %+v", want, got)
-			}
+			expect.Equal(t, "the run", c.outcome(), outcome{want, false, nil})
 		}
 	})
 }
@@ -76,16 +67,12 @@ func TestOthersGetTheResultWhenTheFirstCallerLeaves(t *testing.T) {
 		if got := first.outcome(); !errors.Is(got.err, context.Canceled) || got.joined {
 			t.Errorf("the first: %+v", got)
 		}
-		if n := g.Count(nil).Callers; n != 1 {
-			t.Errorf("Callers() = %d, want 1", n)
-		}
+		expect.Equal(t, "callers that are left", g.Count(nil).Callers, 1)
 		if ctx := <-run.began; ctx.Err() != nil {
 			t.Errorf("the run was cancelled: %v", context.Cause(ctx))
 		}
 		run.end <- 42
-		if got := other.outcome(); got != (outcome{42, true, nil}) {
-			t.Errorf("the other: %+v", got)
-		}
+		expect.Equal(t, "the other", other.outcome(), outcome{42, true, nil})
 	})
 }
 
@@ -100,9 +87,7 @@ func TestCallerThatJoinedMayLeave(t *testing.T) {
 			t.Errorf("the other: %+v", got)
 		}
 		run.end <- 42
-		if got := first.outcome(); got != (outcome{42, false, nil}) {
-			t.Errorf("the first: %+v", got)
-		}
+		expect.Equal(t, "the first", first.outcome(), outcome{42, false, nil})
 	})
 }
 
@@ -158,9 +143,7 @@ func TestRunHasTheValuesOfItsFirstCallerAndNotItsCancellation(t *testing.T) {
 			t.Errorf("the first: %+v", got)
 		}
 		runCtx := <-run.began
-		if v := runCtx.Value(ctxKey{}); v != "first" {
-			t.Errorf("value = %v", v)
-		}
+		expect.Equal(t, "its value", runCtx.Value(ctxKey{}), "first")
 		if _, has := runCtx.Deadline(); has || runCtx.Err() != nil {
 			t.Errorf("deadline %v, error %v, want neither", has, runCtx.Err())
 		}
@@ -226,9 +209,7 @@ func TestTickIsLaterThanAllThatReturnedBeforeIt(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := c.Now(); got != workers*rounds {
-		t.Errorf("Now() = %d after %d ticks: two of them were the same", got, workers*rounds)
-	}
+	expect.Equal(t, "ticks, of which no two are the same", c.Now(), workers*rounds)
 }
 
 func raise(to *atomic.Uint64, v uint64) {

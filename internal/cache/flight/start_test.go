@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/cacheguard/go/internal/cache/flight"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func TestStartedRunBelongsToNobody(t *testing.T) {
@@ -20,9 +21,7 @@ func TestStartedRunBelongsToNobody(t *testing.T) {
 		if runCtx.Err() != nil || runCtx.Value(ctxKey{}) != "starter" {
 			t.Errorf("error %v, value %v", runCtx.Err(), runCtx.Value(ctxKey{}))
 		}
-		if n := g.Count(nil).Callers; n != 0 {
-			t.Errorf("Callers() = %d, want 0: nobody waits", n)
-		}
+		expect.Equal(t, "callers, where nobody waits", g.Count(nil).Callers, 0)
 		run.end <- 42
 	})
 }
@@ -39,9 +38,7 @@ func TestStartStartsNoRunWhileOneIsUnderWay(t *testing.T) {
 		g.Start(t.Context(), "k", run.run) // the first one is over
 		run.end <- 2
 		synctest.Wait()
-		if run.runs() != 2 {
-			t.Errorf("%d runs, want 2", run.runs())
-		}
+		expect.Equal(t, "runs", run.runs(), 2)
 	})
 }
 
@@ -51,13 +48,9 @@ func TestStartedRunAnswersWhoeverJoinsIt(t *testing.T) {
 		run := newGate()
 		g.Start(t.Context(), "k", run.run)
 		c := do(t.Context(), &g, "k", never(t))
-		if n := g.Count(nil).Callers; n != 1 {
-			t.Errorf("Callers() = %d, want 1", n)
-		}
+		expect.Equal(t, "callers", g.Count(nil).Callers, 1)
 		run.end <- 42
-		if got := c.outcome(); got != (outcome{42, true, nil}) {
-			t.Errorf("%+v", got)
-		}
+		expect.Equal(t, "who joined", c.outcome(), outcome{42, true, nil})
 	})
 }
 
@@ -73,9 +66,7 @@ func TestStartedRunGoesOnWhenItsOnlyCallerHasLeft(t *testing.T) {
 		}
 		c := do(t.Context(), &g, "k", never(t))
 		run.end <- 42
-		if got := c.outcome(); got != (outcome{42, true, nil}) {
-			t.Errorf("the next caller: %+v", got)
-		}
+		expect.Equal(t, "the next caller", c.outcome(), outcome{42, true, nil})
 	})
 }
 
@@ -95,9 +86,7 @@ func TestARunThatIsKeptGoesOnWhenItsLastCallerHasLeft(t *testing.T) {
 		}
 		again := do(t.Context(), &g, "k", never(t))
 		run.end <- 42
-		if got := again.outcome(); got != (outcome{42, true, nil}) {
-			t.Errorf("a caller that comes again: %+v", got)
-		}
+		expect.Equal(t, "a caller that comes again", again.outcome(), outcome{42, true, nil})
 	})
 }
 
@@ -175,9 +164,7 @@ func TestCloseCancelsRunsAndWaitsForThem(t *testing.T) {
 			run.end <- 42
 		}
 		<-closed
-		if got := c.outcome(); got != (outcome{42, false, nil}) {
-			t.Errorf("what the run returned is lost: %+v", got)
-		}
+		expect.Equal(t, "what the run returned", c.outcome(), outcome{42, false, nil})
 		g.Close()
 	})
 }
@@ -186,9 +173,7 @@ func TestClosedGroupStartsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var g group
 		g.Close()
-		if got := do(t.Context(), &g, "k", never(t)).outcome(); got != (outcome{0, false, flight.ErrClosed}) {
-			t.Errorf("Do: %+v", got)
-		}
+		expect.Equal(t, "Do", do(t.Context(), &g, "k", never(t)).outcome(), outcome{0, false, flight.ErrClosed})
 		g.Start(t.Context(), "k", never(t))
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 const farAway = 10 * time.Millisecond // is Redis, in these tests
@@ -249,9 +251,7 @@ func TestArrivalsAreInOrderHoweverTheClockIsLearnt(t *testing.T) {
 	atDoor(t, 1, func(e *entrance) {
 		server := func() int64 { return time.Now().UnixMicro() + 5_000_000 }
 		first, second := e.come(0), e.come(0)
-		if n := first.guest.Arrived(); n != 0 {
-			t.Errorf("the first came at %d, by a clock that nobody knows", n)
-		}
+		expect.Equal(t, "when the first came, by a clock that nobody knows", first.guest.Arrived(), 0)
 		third := e.come(0)
 		time.Sleep(time.Millisecond)
 		sent := time.Now().Add(-time.Second) // a request that took long says little
@@ -270,9 +270,7 @@ func TestArrivalsAreInOrderHoweverTheClockIsLearnt(t *testing.T) {
 		third.guest.Answered(time.Now(), server()-3_600_000_000) // the clock was set back
 		third.leave()
 		synctest.Wait()
-		if got := fourth.guest.Arrived(); got != came-3_600_000_000 {
-			t.Errorf("the fourth came %d µs from when it did", got-came+3_600_000_000)
-		}
+		expect.Equal(t, "when the fourth came", fourth.guest.Arrived(), came-3_600_000_000)
 		fourth.leave()
 	})
 }
@@ -291,9 +289,7 @@ func TestAHeartbeatDoesNotSendThoseToTheEndWhoHaveComeBefore(t *testing.T) {
 		}
 		first.leave()
 		synctest.Wait()
-		if got := second.guest.Arrived(); got != came {
-			t.Errorf("the second came %d µs from when it did", got-came)
-		}
+		expect.Equal(t, "when the second came", second.guest.Arrived(), came)
 		second.leave()
 	})
 }

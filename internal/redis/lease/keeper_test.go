@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/redis/lease"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func TestLeaseIsRenewedEveryThirdOfIt(t *testing.T) {
@@ -60,9 +61,7 @@ func TestManyLeasesAreRenewedOnceEachInPipelinesOfBoundedSize(t *testing.T) {
 				seen[key] = true
 			}
 		}
-		if len(seen) != leases {
-			t.Errorf("%d of %d leases were renewed", len(seen), leases)
-		}
+		expect.Equal(t, "leases that were renewed", len(seen), leases)
 	})
 }
 
@@ -113,9 +112,7 @@ func TestZeroSaysOnceThatTheLeaseIsLostAndEndsTheRenewals(t *testing.T) {
 		k.Keep(renewal("kept", 3*time.Second, mustKeep(t)))
 		pass(10 * time.Second)
 		drop()
-		if lost != 1 {
-			t.Errorf("Lost was called %d times, want once", lost)
-		}
+		expect.Equal(t, "times that Lost was called", lost, 1)
 		expectSizes(t, f, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1)
 	})
 }

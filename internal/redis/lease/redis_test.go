@@ -110,9 +110,7 @@ func TestLeaseWithAnotherTokenIsLostAndLeftAlone(t *testing.T) {
 	if len(lost) > 0 || stolen.renewals() != 0 {
 		t.Errorf("lost %d times more, %d renewals", len(lost), stolen.renewals())
 	}
-	if ttl := rdb.PTTL(t.Context(), stolen.key).Val(); ttl != -1 {
-		t.Errorf("TTL of the other's lease = %v, want none", ttl)
-	}
+	expect.Equal(t, "TTL of the other's lease", rdb.PTTL(t.Context(), stolen.key).Val(), -1)
 }
 
 func TestRenewalWhoseReplyIsLostStopsNoLaterOne(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/redis/lease"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func TestRenewalWithoutAReplyIsSentAgainAfterTheTimeout(t *testing.T) {
@@ -36,9 +37,7 @@ func TestReplyThatNeverComesHoldsUpNoOtherLease(t *testing.T) {
 		pass(20 * time.Minute)
 		k.Keep(renewal("on another node", 3*time.Second, mustKeep(t))) // which runs what it is sent
 		pass(3 * time.Second)
-		if n := f.count("on another node"); n != 3 {
-			t.Errorf("it was sent to be renewed %d times, want 3", n)
-		}
+		expect.Equal(t, "times that it was sent to be renewed", f.count("on another node"), 3)
 		close(hung)
 	})
 }
@@ -70,9 +69,7 @@ func TestUsersOfOneClientHaveOneKeeperUntilTheLastOneLeaves(t *testing.T) {
 		f := newFake(t, nil)
 		a, releaseA := lease.Open(f, timeout)
 		b, releaseB := lease.Open(f, timeout)
-		if a != b {
-			t.Error("two keepers for one client")
-		}
+		expect.Equal(t, "the keeper of one client", a, b)
 		a.Keep(renewal("a", 3*time.Second, mustKeep(t)))
 		b.Keep(renewal("b", 3*time.Second, mustKeep(t)))
 		pass(time.Second)
@@ -123,9 +120,7 @@ func TestALeaseIsRenewedWhileItsBreakerIsOpen(t *testing.T) {
 	}, func(t *testing.T, f *fake, k *lease.Keeper) {
 		k.Keep(renewal("fails", 3*time.Second, mustKeep(t))) // five failures in a row open it
 		pass(4 * time.Second)
-		if n := f.count("fails"); n != 11 {
-			t.Errorf("it was sent to be renewed %d times, want 11", n)
-		}
+		expect.Equal(t, "times that it was sent to be renewed", f.count("fails"), 11)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/internal/redis/perclient"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
@@ -29,17 +30,11 @@ func TestUsersOfOneClientShareOneThing(t *testing.T) {
 		t.Error("a second thing was made")
 		return nil
 	}, (*thing).close)
-	if a != b {
-		t.Error("two things for one client")
-	}
+	expect.Equal(t, "the thing of one client", a, b)
 	releaseA()
-	if n := a.closed.Load(); n != 0 {
-		t.Error("closed while in use")
-	}
+	expect.Equal(t, "times closed while in use", a.closed.Load(), 0)
 	releaseB()
-	if n := a.closed.Load(); n != 1 {
-		t.Errorf("closed %d times, want once", n)
-	}
+	expect.Equal(t, "times closed", a.closed.Load(), 1)
 }
 
 func TestClientsThatLookAlikeShareNothing(t *testing.T) {
@@ -70,9 +65,7 @@ func TestReleaseCountsOnlyOnce(t *testing.T) {
 	}
 	other()
 	other()
-	if n := a.closed.Load(); n != 1 {
-		t.Errorf("closed %d times, want once", n)
-	}
+	expect.Equal(t, "times closed", a.closed.Load(), 1)
 }
 
 func TestClientIsOpenedAnewAfterItsLastUserHasLeft(t *testing.T) {
@@ -134,9 +127,7 @@ func TestClientsThatCannotBeComparedShareNothing(t *testing.T) {
 	releaseB()
 	releaseH()
 	for _, th := range []*thing{a, b, h} {
-		if n := th.closed.Load(); n != 1 {
-			t.Errorf("closed %d times, want once", n)
-		}
+		expect.Equal(t, "times closed", th.closed.Load(), 1)
 	}
 }
 
@@ -156,9 +147,7 @@ func TestNobodyHoldsWhatIsClosedHoweverManyComeAndGo(t *testing.T) {
 					th.close()
 					closed.Add(1)
 				})
-				if th.closed.Load() != 0 {
-					t.Error("handed out after it was closed")
-				}
+				expect.Equal(t, "times closed when it was handed out", th.closed.Load(), 0)
 				var both sync.WaitGroup
 				both.Go(release)
 				both.Go(release)

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -83,9 +84,7 @@ func TestALongCommandWithoutAPasswordIsRefusedAsAShortOneIs(t *testing.T) {
 	server := redistest.Start(t)
 	around := server.Client(t)
 	rdb := server.Client(t, func(o *redis.Options) { o.MaxRetries = -1 })
-	if err := errors.Join(around.Ping(t.Context()).Err(), around.ConfigSet(t.Context(), "requirepass", "secret").Err()); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, errors.Join(around.Ping(t.Context()).Err(), around.ConfigSet(t.Context(), "requirepass", "secret").Err()))
 	for _, arguments := range []int{1, 20} {
 		long := call(script.New("return 1"), "key")
 		long.Args = slices.Repeat([]any{"x"}, arguments)
@@ -133,9 +132,7 @@ func TestOnceSendsNothingAgainThatWasNotAnswered(t *testing.T) {
 	rdb := p.Client(t)
 	counts := script.New("return redis.call('INCR', KEYS[1])")
 	key := rand.Text()
-	if err := call(counts, key).Run(t.Context(), script.Once(rdb)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, call(counts, key).Run(t.Context(), script.Once(rdb)).Err())
 	p.On(redistest.Command("evalsha"), redistest.DropReply).Times(1)
 	if err := call(counts, key).Run(t.Context(), script.Once(rdb)).Err(); err == nil {
 		t.Error("a lost reply was not told")
@@ -160,9 +157,7 @@ func subscribe(t *testing.T, channel string) (next func() string) {
 	}
 	return func() string {
 		m, err := sub.ReceiveMessage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, err)
 		return m.Payload
 	}
 }
@@ -177,7 +172,7 @@ func TestWhatAServerRefusesToPublishWithinAScriptItsProcessPublishes(t *testing.
 			t.Run(name+", "+way, func(t *testing.T) {
 				channel := rand.Text()
 				next := subscribe(t, channel)
-				expect(t, run(call(publishing("return {KEYS[1], ARGV[1]}"), channel, "a", "\x00b")), channel, "a")
+				replies(t, run(call(publishing("return {KEYS[1], ARGV[1]}"), channel, "a", "\x00b")), channel, "a")
 				if got := []string{next(), next()}; !slices.Equal(got, []string{"a", "\x00b"}) {
 					t.Errorf("it heard %q", got)
 				}
@@ -204,17 +199,11 @@ func TestOnlyARefusedMessageCostsACommandMore(t *testing.T) {
 	rdb := p.Client(t)
 	silent := redistest.WithoutPublish(p.Client(t))
 	run := func(rdb *redis.Client, s *script.Script) {
-		if err := call(s, rand.Text(), "a", "b").Run(context.Background(), rdb).Err(); err != nil {
-			t.Error(err)
-		}
+		expect.ErrorIs(t, call(s, rand.Text(), "a", "b").Run(context.Background(), rdb).Err())
 	}
 	run(rdb, publishing("return 1"))
 	run(silent, unknown())
-	if n := p.Commands()["publish"]; n != 0 {
-		t.Errorf("%d messages, want none", n)
-	}
+	expect.Equal(t, "messages", p.Commands()["publish"], 0)
 	run(silent, publishing("return 1"))
-	if n := p.Commands()["publish"]; n != 2 {
-		t.Errorf("%d messages, want 2", n)
-	}
+	expect.Equal(t, "messages", p.Commands()["publish"], 2)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -29,7 +30,7 @@ func call(s *script.Script, key string, args ...any) *script.Call {
 	return &script.Call{Script: s, Keys: []string{key}, Args: args}
 }
 
-func expect(t *testing.T, cmd *redis.Cmd, want ...string) {
+func replies(t *testing.T, cmd *redis.Cmd, want ...string) {
 	t.Helper()
 	if got, err := cmd.StringSlice(); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v; want %q", got, err, want)
@@ -48,9 +49,9 @@ func TestRunSendsTheSourceOnlyToAServerThatDoesNotKnowTheScript(t *testing.T) {
 	p := redistest.StartProxy(t, shared.Addr())
 	rdb := p.Client(t)
 	c := call(unknown(), "k", "v")
-	expect(t, c.Run(t.Context(), rdb), "k", "v")
+	replies(t, c.Run(t.Context(), rdb), "k", "v")
 	expectSent(t, p, 1, 1)
-	expect(t, c.Run(t.Context(), rdb), "k", "v")
+	replies(t, c.Run(t.Context(), rdb), "k", "v")
 	expectSent(t, p, 2, 1)
 }
 
@@ -67,7 +68,7 @@ func TestACommandTakesThePlaceOfAScript(t *testing.T) {
 	if n, err := cmds[0].Int(); n != 2 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	expect(t, cmds[1], "k", "v")
+	replies(t, cmds[1], "k", "v")
 }
 
 func TestRunWorksWhenTheServerHasForgottenTheScript(t *testing.T) {
@@ -75,20 +76,18 @@ func TestRunWorksWhenTheServerHasForgottenTheScript(t *testing.T) {
 	s := redistest.Start(t)
 	rdb := s.Client(t)
 	c := call(unknown(), "k", "v")
-	expect(t, c.Run(t.Context(), rdb), "k", "v")
-	if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	expect(t, c.Run(t.Context(), rdb), "k", "v")
+	replies(t, c.Run(t.Context(), rdb), "k", "v")
+	expect.Must(t, rdb.ScriptFlush(t.Context()).Err())
+	replies(t, c.Run(t.Context(), rdb), "k", "v")
 	s.Restart()
-	expect(t, c.Run(t.Context(), s.Client(t)), "k", "v")
+	replies(t, c.Run(t.Context(), s.Client(t)), "k", "v")
 }
 
 func TestKeysAndArgumentsMayHoldAnyBytes(t *testing.T) {
 	t.Parallel()
 	odd := "\x00\xff\r\n$1"
 	c := call(unknown(), odd, []byte(odd))
-	expect(t, c.Run(t.Context(), shared.Client(t)), odd, odd)
+	replies(t, c.Run(t.Context(), shared.Client(t)), odd, odd)
 }
 
 func TestCallMayHaveManyKeysAndNoArguments(t *testing.T) {
@@ -126,20 +125,20 @@ func TestPipelineSendsTheSourcesThatAreUnknownAndKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
 	known, news, other := unknown(), unknown(), unknown()
-	expect(t, call(known, "k", "v").Run(t.Context(), shared.Client(t)), "k", "v")
+	replies(t, call(known, "k", "v").Run(t.Context(), shared.Client(t)), "k", "v")
 	fails := failing()
 	cmds := script.RunAll(t.Context(), p.Client(t), []*script.Call{
 		call(known, "0", "a"), call(news, "1", "b"), call(fails, "2"), call(known, "3", "c"), call(other, "4", "d"),
 		call(news, "5", "e"),
 	})
-	expect(t, cmds[0], "0", "a")
-	expect(t, cmds[1], "1", "b")
+	replies(t, cmds[0], "0", "a")
+	replies(t, cmds[1], "1", "b")
 	if err := cmds[2].Err(); !redis.HasErrorPrefix(err, "OUCH") {
 		t.Errorf("the script that fails: %v", err)
 	}
-	expect(t, cmds[3], "3", "c")
-	expect(t, cmds[4], "4", "d")
-	expect(t, cmds[5], "5", "e")
+	replies(t, cmds[3], "3", "c")
+	replies(t, cmds[4], "4", "d")
+	replies(t, cmds[5], "5", "e")
 	expectSent(t, p, 6, 4)
 }
 
@@ -156,11 +155,9 @@ func TestPipelineOfKnownScriptsIsOneRoundTrip(t *testing.T) {
 	script.RunAll(t.Context(), rdb, calls) // go-redis has all the connections it wants
 	before := s.Reads()
 	for i, cmd := range script.RunAll(t.Context(), rdb, calls) {
-		expect(t, cmd, strconv.Itoa(i), "v")
+		replies(t, cmd, strconv.Itoa(i), "v")
 	}
-	if n := s.Reads() - before; n != 1 {
-		t.Errorf("%d round trips, want 1", n)
-	}
+	expect.Equal(t, "round trips", s.Reads()-before, 1)
 }
 
 func TestPipelineThatNeverArrivesIsAnErrorOfEachCommand(t *testing.T) {
@@ -182,9 +179,9 @@ func TestSecondRoundMayFailByItself(t *testing.T) {
 	p.On(redistest.Command("eval"), redistest.CutBefore)
 	rdb := p.Client(t, func(o *redis.Options) { o.MaxRetries = -1 })
 	known, news := unknown(), unknown()
-	expect(t, call(known, "k", "v").Run(t.Context(), shared.Client(t)), "k", "v")
+	replies(t, call(known, "k", "v").Run(t.Context(), shared.Client(t)), "k", "v")
 	cmds := script.RunAll(t.Context(), rdb, []*script.Call{call(known, "a", "1"), call(news, "b", "2")})
-	expect(t, cmds[0], "a", "1")
+	replies(t, cmds[0], "a", "1")
 	if err := cmds[1].Err(); err == nil || redis.HasErrorPrefix(err, "NOSCRIPT") {
 		t.Errorf("error = %v, want that of the connection", err)
 	}
@@ -193,12 +190,8 @@ func TestSecondRoundMayFailByItself(t *testing.T) {
 func TestNothingToRunIsNothingToSend(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
-	if cmds := script.RunAll(t.Context(), p.Client(t), nil); len(cmds) != 0 {
-		t.Errorf("%v", cmds)
-	}
-	if n := len(p.Commands()); n != 0 {
-		t.Errorf("sent %v", p.Commands())
-	}
+	expect.Equal(t, "replies", len(script.RunAll(t.Context(), p.Client(t), nil)), 0)
+	expect.Equal(t, "commands", len(p.Commands()), 0)
 }
 
 func TestPipelineCrossesTheSlotsOfACluster(t *testing.T) {
@@ -210,9 +203,9 @@ func TestPipelineCrossesTheSlotsOfACluster(t *testing.T) {
 	for i := range 60 {
 		calls = append(calls, call(s, strconv.Itoa(i), "v"))
 	}
-	expect(t, calls[0].Run(t.Context(), rdb), "0", "v") // one node knows it now, the others do not
+	replies(t, calls[0].Run(t.Context(), rdb), "0", "v") // one node knows it now, the others do not
 	for i, cmd := range script.RunAll(t.Context(), rdb, calls) {
-		expect(t, cmd, strconv.Itoa(i), "v")
+		replies(t, cmd, strconv.Itoa(i), "v")
 	}
 	for i := range 3 {
 		if n := c.Node(i).Commands(); n["evalsha"] == 0 || n["eval"] == 0 {
@@ -233,9 +226,7 @@ func TestRunWithAnEndedContextReturnsItsError(t *testing.T) {
 func TestNumbersThatNobodyMeansAreDurationsAllTheSame(t *testing.T) {
 	t.Parallel()
 	for millis, want := range map[int64]time.Duration{0: 0, 7: 7 * time.Millisecond, -7: -7 * time.Millisecond} {
-		if got := script.Duration(millis); got != want {
-			t.Errorf("%d ms are %v", millis, got)
-		}
+		expect.Equal(t, "milliseconds", script.Duration(millis), want)
 	}
 	for _, millis := range []int64{1e13, 1e17, math.MaxInt64} { // multiplied as they are, some of these are in the past
 		if much, little := script.Duration(millis), script.Duration(-millis); much+time.Hour < much || little-time.Hour > little || much < 0 || little > 0 {

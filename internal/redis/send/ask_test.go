@@ -150,9 +150,7 @@ func TestCallThatIsRefusedForAMomentIsSentAgain(t *testing.T) {
 		release()
 		expectEach(all)
 		s.sent.expect(t, s.sent.all()[0], s.sent.all()[1], []string{"0", "1", "2", "3"}, []string{"1"})
-		if refused.Count() != 1 {
-			t.Errorf("%s was not the reply", message)
-		}
+		expect.Equal(t, "times that it replied "+message, refused.Count(), 1)
 	}
 }
 

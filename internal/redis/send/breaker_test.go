@@ -112,9 +112,7 @@ func TestNobodyWaitsForTheProbeOfABreaker(t *testing.T) {
 		if took := time.Since(start); took > 0 {
 			t.Errorf("the refusals took %v", took)
 		}
-		if n := sent.Load(); n != 1 {
-			t.Errorf("%d requests were sent, want the probe", n)
-		}
+		expect.Equal(t, "requests, of which one is the probe", sent.Load(), 1)
 		close(hang)
 		synctest.Wait()
 		if read, err := l.Get(t.Context(), "k"); err != nil || read.Err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -70,9 +71,7 @@ func TestServerThatRefusesMGETIsAskedByPipeline(t *testing.T) {
 			second.expect("v1")
 			third.expectAbsence()
 		}
-		if n := refused.Count(); n != 1 {
-			t.Errorf("%s: MGET was tried %d times", refusal, n)
-		}
+		expect.Equal(t, "times that MGET was tried, "+string(refusal), refused.Count(), 1)
 	}
 }
 

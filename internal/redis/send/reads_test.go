@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -20,9 +21,7 @@ func TestLoneReadGoesOutAsOnePlainGet(t *testing.T) {
 	if s.sent.piped[0] {
 		t.Error("in a pipeline")
 	}
-	if n := s.proxy.Commands()["get"]; n != 2 {
-		t.Errorf("%d GETs, want 2", n)
-	}
+	expect.Equal(t, "GETs", s.proxy.Commands()["get"], 2)
 }
 
 func TestReadsThatCannotBeSentYetShareTheNextParcel(t *testing.T) {
@@ -62,9 +61,7 @@ func TestKeyIsReadOncePerParcelHoweverManyAsk(t *testing.T) {
 	}
 	held.Release()
 	for _, a := range later {
-		if a.answer() != later[0].answer() {
-			t.Error("two reads for callers of one parcel")
-		}
+		expect.Equal(t, "the read for callers of one parcel", a.answer(), later[0].answer())
 	}
 	if first.answer() == later[0].answer() {
 		t.Error("a caller shares a read that had been sent when it asked")
@@ -170,9 +167,7 @@ func TestSharedReadIsMadeOnceForAll(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := made.Load(); n != 1 {
-		t.Errorf("made %d times, want once", n)
-	}
+	expect.Equal(t, "times made", made.Load(), 1)
 }
 
 func TestOneMoreParcelOfReadsIsUnderWayThanTheRoundTripAsksFor(t *testing.T) {

@@ -81,9 +81,7 @@ func TestNoReadTakesLongerThanTwoTimeoutsWhenRedisHangsHoweverManyThereAre(t *te
 	slowly(t, func(ctx context.Context) { <-ctx.Done() }, func(t *testing.T, l *Link) {
 		const n = 100 * maxReads
 		unanswered, took := crowd(t, l, n)
-		if unanswered != n {
-			t.Errorf("%d reads got no answer, want all", unanswered)
-		}
+		expect.Equal(t, "reads without an answer", unanswered, n)
 		if took > 2*time.Second+time.Second/slowShare {
 			t.Errorf("waited %v for reads that may take a second", took)
 		}
@@ -137,9 +135,7 @@ func TestTimeoutRunsFromTheSending(t *testing.T) {
 		if err := second.Wait(t.Context()); err != nil || first.Err != nil || !errors.Is(second.Err, ErrTimeout) {
 			t.Errorf("%v, %v, %v", err, first.Err, second.Err)
 		}
-		if took := time.Since(start); took != 1200*time.Millisecond {
-			t.Errorf("timed out after %v", took)
-		}
+		expect.Equal(t, "the time-out", time.Since(start), 1200*time.Millisecond)
 	})
 }
 
@@ -157,23 +153,17 @@ func TestParcelThatTakesAQuarterOfItsTimeGivesItsCreditBack(t *testing.T) {
 		if read, err := l.Get(t.Context(), "k"); err != nil || read.Err != nil {
 			t.Errorf("read %+v, %v", read, err)
 		}
-		if took := time.Since(start); took != time.Second/slowShare {
-			t.Errorf("the next was sent after %v", took)
-		}
+		expect.Equal(t, "when the next was sent", time.Since(start), time.Second/slowShare)
 		for range 10 {
 			if _, err := l.Get(t.Context(), "k"); err != nil {
 				t.Error(err)
 			}
 		}
-		if took := time.Since(start); took != time.Second/slowShare {
-			t.Errorf("those after that took until %v", took)
-		}
+		expect.Equal(t, "when those after that were done", time.Since(start), time.Second/slowShare)
 		if err := hangs.Wait(t.Context()); err != nil || !errors.Is(hangs.Err, ErrTimeout) {
 			t.Errorf("%v, %v", err, hangs.Err)
 		}
-		if took := time.Since(start); took != time.Second {
-			t.Errorf("the one that hangs timed out after %v", took)
-		}
+		expect.Equal(t, "the time-out of the one that hangs", time.Since(start), time.Second)
 	})
 }
 
@@ -185,9 +175,7 @@ func TestParcelsInFlightAreBoundedAlsoThoseThatHang(t *testing.T) {
 			_, _ = l.Ask(t.Context(), key) // nobody looks at the answer
 		}
 		time.Sleep(time.Second - 1)
-		if n := sent.Load(); n != mostCredits {
-			t.Errorf("%d parcels in flight, want %d", n, mostCredits)
-		}
+		expect.Equal(t, "parcels in flight", sent.Load(), mostCredits)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -19,9 +20,7 @@ func TestCreditsGrowWithTheRoundTrip(t *testing.T) {
 		20 * time.Millisecond: mostCredits,
 	} {
 		trip := trip{current: took}
-		if got := trip.credits(); got != want {
-			t.Errorf("%v: %d credits, want %d", took, got, want)
-		}
+		expect.Equal(t, "credits at "+took.String(), trip.credits(), want)
 	}
 }
 
@@ -31,9 +30,7 @@ func TestRoundTripIsTheShortestOfTheLastSecondOrTwo(t *testing.T) {
 		var trip trip
 		expect := func(want time.Duration) {
 			t.Helper()
-			if got := trip.shortest(); got != want {
-				t.Errorf("shortest %v, want %v", got, want)
-			}
+			expect.Equal(t, "shortest", trip.shortest(), want)
 		}
 		expect(0)
 		trip.add(time.Now(), 7)

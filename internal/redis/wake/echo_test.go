@@ -8,6 +8,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/clock"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -49,9 +50,7 @@ func TestNoEchoIsAskedForWhileNobodyNeedsOne(t *testing.T) {
 	t.Parallel()
 	_, e, asked := echoing(t, common(t).Client(t), "test", time.Hour)
 	e.run() // nobody has
-	if n := asked.Load(); n != 0 {
-		t.Errorf("%d were asked for", n)
-	}
+	expect.Equal(t, "echoes asked for", asked.Load(), 0)
 	if e.IsYoung(clock.Mono(), time.Hour) {
 		t.Error("there is one before one was asked for")
 	}
@@ -75,13 +74,9 @@ func TestInboxesOfOnePrefixShareEchoesUntilTheLastHasLeft(t *testing.T) {
 	if a != b || a == c {
 		t.Error("echoes are shared by others than those with the same prefix")
 	}
-	if a.asker() != quick {
-		t.Error("not the youngest echoes that anybody wants are asked for")
-	}
+	expect.Equal(t, "who is asked, the youngest that anybody wants", a.asker(), quick)
 	stopB()
-	if a.asker() != slow {
-		t.Error("who has left is asked")
-	}
+	expect.Equal(t, "who is asked, as the other has left", a.asker(), slow)
 	stopA()
 	if a.asker() != nil {
 		t.Error("somebody is left")
@@ -152,18 +147,12 @@ func TestNoServerVouchesForWritesThatAreMadeElsewhere(t *testing.T) {
 	}
 	server := redistest.Start(t)
 	rdb := server.Client(t)
-	if err := ask(rdb); err != nil {
-		t.Fatal(err)
-	}
-	if err := rdb.ConfigSet(t.Context(), "min-replicas-to-write", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, ask(rdb))
+	expect.Must(t, rdb.ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
 	if err := ask(rdb); !script.Says(err, "NOREPLICAS") {
 		t.Errorf("a primary without its replicas: %v", err)
 	}
-	if err := rdb.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, rdb.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	if err := ask(rdb); !script.Says(err, "READONLY") {
 		t.Errorf("a replica: %v", err)
 	}

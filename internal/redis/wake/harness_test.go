@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -17,9 +18,7 @@ var publish = redis.NewScript(`return redis.call('publish', ARGV[1], #ARGV[2] ..
 
 func send(t *testing.T, rdb redis.Scripter, address, key, body string) {
 	t.Helper()
-	if err := publish.Run(t.Context(), rdb, []string{key}, address, key, body).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, publish.Run(t.Context(), rdb, []string{key}, address, key, body).Err())
 }
 
 // open opens the client's inbox until the test ends.
@@ -56,13 +55,11 @@ func watch(t *testing.T, in *wake.Inbox, key string) *wake.Waiter {
 	return w
 }
 
-func expect(t *testing.T, w *wake.Waiter, want wake.Message) {
+func receives(t *testing.T, w *wake.Waiter, want wake.Message) {
 	t.Helper()
 	select {
 	case got := <-w.C:
-		if got != want {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
+		expect.Equal(t, "message", got, want)
 	case <-time.After(redistest.Patience):
 		t.Fatalf("nothing came, want %+v", want)
 	}
@@ -83,7 +80,7 @@ func fence(t *testing.T, in *wake.Inbox, rdb redis.Scripter) {
 	w := in.Watch("the fence")
 	defer w.Stop()
 	send(t, rdb, in.Address(), "the fence", "")
-	expect(t, w, wake.Message{})
+	receives(t, w, wake.Message{})
 }
 
 var askAgain = wake.Message{AskAgain: true}
@@ -99,9 +96,7 @@ func drain(w *wake.Waiter) {
 func subscribers(t *testing.T, rdb *redis.Client, address string) int64 {
 	t.Helper()
 	n, err := rdb.PubSubNumSub(t.Context(), address).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	return n[address]
 }
 
@@ -109,9 +104,7 @@ func subscribers(t *testing.T, rdb *redis.Client, address string) int64 {
 func killSubscriptions(t *testing.T, rdb *redis.Client, name string) (killed int) {
 	t.Helper()
 	clients, err := rdb.Do(t.Context(), "client", "list", "type", "pubsub").Text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	for line := range strings.Lines(clients) {
 		if strings.Contains(line, " name="+name+" ") {
 			id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
@@ -128,9 +121,7 @@ func awaitSubscriptions(t *testing.T, p *redistest.Proxy, n int) {
 
 func expectSubscriptions(t *testing.T, p *redistest.Proxy, want int) {
 	t.Helper()
-	if n := p.Commands()["subscribe"]; n != want {
-		t.Errorf("%d SUBSCRIBE, want %d", n, want)
-	}
+	expect.Equal(t, "SUBSCRIBE", p.Commands()["subscribe"], want)
 }
 
 // shared is for the tests that neither count nor break anything in the server itself.

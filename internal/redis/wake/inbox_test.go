@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -13,14 +14,10 @@ func TestInboxHasNoAddressBeforeItsSubscriptionIsConfirmed(t *testing.T) {
 	p := redistest.StartProxy(t, shared.Addr())
 	held := p.On(redistest.Command("subscribe"), redistest.HoldReply).Times(1)
 	in := open(t, p.Client(t))
-	if in.Address() != "" {
-		t.Error("an address before Start")
-	}
+	expect.Equal(t, "address before Start", in.Address(), "")
 	in.Start()
 	<-held.Hit()
-	if in.Address() != "" {
-		t.Error("an address before the subscription is confirmed")
-	}
+	expect.Equal(t, "address before the subscription is confirmed", in.Address(), "")
 	held.Release()
 	awaitAddress(t, in)
 }
@@ -32,9 +29,7 @@ func TestOpenDoesNoIO(t *testing.T) {
 	in.Watch("k").Stop()
 	release()
 	in.Start() // too late, and nothing to start any more
-	if n := p.Commands(); len(n) != 0 {
-		t.Errorf("sent %v", n)
-	}
+	expect.Equal(t, "commands", len(p.Commands()), 0)
 }
 
 func TestMessageReachesThoseWhoWatchItsKey(t *testing.T) {
@@ -43,8 +38,8 @@ func TestMessageReachesThoseWhoWatchItsKey(t *testing.T) {
 	in := listening(t, rdb)
 	a, b, other := watch(t, in, "k"), watch(t, in, "k"), watch(t, in, "other")
 	send(t, rdb, in.Address(), "k", "body")
-	expect(t, a, wake.Message{Body: "body"})
-	expect(t, b, wake.Message{Body: "body"})
+	receives(t, a, wake.Message{Body: "body"})
+	receives(t, b, wake.Message{Body: "body"})
 	fence(t, in, rdb)
 	expectNothing(t, other)
 	expectNothing(t, a)
@@ -61,7 +56,7 @@ func TestKeyAndBodyMayHoldAnyBytes(t *testing.T) {
 	for _, key := range []string{string(all[:]), "3:abc", ":", "\xff\xfe", "ключ"} {
 		w := watch(t, in, key)
 		send(t, rdb, in.Address(), key, "body of "+string(all[:]))
-		expect(t, w, wake.Message{Body: "body of " + string(all[:])})
+		receives(t, w, wake.Message{Body: "body of " + string(all[:])})
 	}
 }
 
@@ -74,10 +69,10 @@ func TestWaiterThatFindsTwoMessagesMustAskAgain(t *testing.T) {
 		send(t, rdb, in.Address(), "k", "body")
 	}
 	fence(t, in, rdb)
-	expect(t, w, askAgain)
+	receives(t, w, askAgain)
 	expectNothing(t, w)
 	send(t, rdb, in.Address(), "k", "next")
-	expect(t, w, wake.Message{Body: "next"})
+	receives(t, w, wake.Message{Body: "next"})
 }
 
 func TestWaiterThatHasStoppedGetsNoMessage(t *testing.T) {
@@ -88,7 +83,7 @@ func TestWaiterThatHasStoppedGetsNoMessage(t *testing.T) {
 	stopped.Stop()
 	stopped.Stop()
 	send(t, rdb, in.Address(), "k", "body")
-	expect(t, stays, wake.Message{Body: "body"})
+	receives(t, stays, wake.Message{Body: "body"})
 	expectNothing(t, stopped)
 }
 
@@ -98,9 +93,7 @@ func TestWhatIsNoFrameIsIgnored(t *testing.T) {
 	in := listening(t, rdb)
 	w, empty := watch(t, in, "k"), watch(t, in, "")
 	for _, payload := range []string{"", "k", "2:k", "-1:k", "0:", "0:k"} {
-		if err := rdb.Publish(t.Context(), in.Address(), payload).Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, rdb.Publish(t.Context(), in.Address(), payload).Err())
 	}
 	fence(t, in, rdb)
 	expectNothing(t, w)
@@ -112,7 +105,7 @@ func TestWaitersFromBeforeTheSubscriptionMustAskAgain(t *testing.T) {
 	in := open(t, shared.Client(t))
 	w := watch(t, in, "k")
 	in.Start()
-	expect(t, w, askAgain)
+	receives(t, w, askAgain)
 	if in.Address() == "" {
 		t.Error("told before there is an address")
 	}
@@ -129,22 +122,16 @@ func TestUsersOfOneClientHaveOneSubscriptionUntilTheLastOneLeaves(t *testing.T) 
 	a.Start()
 	awaitAddress(t, a)
 	address := a.Address()
-	if b.Address() != address {
-		t.Error("two addresses for one client and prefix")
-	}
+	expect.Equal(t, "address of the same client and prefix", b.Address(), address)
 	releaseA()
 	releaseA()
-	if n := subscribers(t, look, address); n != 1 {
-		t.Errorf("%d subscriptions while one user is left, want 1", n)
-	}
+	expect.Equal(t, "subscriptions while one user is left", subscribers(t, look, address), 1)
 	w := watch(t, b, "k")
 	send(t, look, address, "k", "body")
-	expect(t, w, wake.Message{Body: "body"})
+	receives(t, w, wake.Message{Body: "body"})
 	releaseB()
 	redistest.Await(t, "the subscription ends", func() bool { return subscribers(t, look, address) == 0 })
-	if b.Address() != "" {
-		t.Error("an address after the last user has left")
-	}
+	expect.Equal(t, "address after the last user has left", b.Address(), "")
 	expectSubscriptions(t, p, 1)
 }
 
@@ -157,7 +144,7 @@ func TestClientsHaveInboxesOfTheirOwn(t *testing.T) {
 	}
 	wa, wb := watch(t, a, "k"), watch(t, b, "k")
 	send(t, rdb, b.Address(), "k", "body")
-	expect(t, wb, wake.Message{Body: "body"})
+	receives(t, wb, wake.Message{Body: "body"})
 	fence(t, a, rdb)
 	expectNothing(t, wa)
 }
@@ -188,9 +175,7 @@ func TestNoticesAreGivenOfEachMessageForTheirKeyUntilTheyAreStopped(t *testing.T
 	stop()
 	send(t, rdb, in.Address(), "k", "c")
 	fence(t, in, rdb)
-	if len(bodies) != 0 {
-		t.Error("told after stop")
-	}
+	expect.Equal(t, "notices after stop", len(bodies), 0)
 }
 
 func TestInboxesOfAllPrefixesShareASubscription(t *testing.T) {
@@ -199,15 +184,11 @@ func TestInboxesOfAllPrefixesShareASubscription(t *testing.T) {
 	rdb, look := p.Client(t), shared.Client(t)
 	shop := listening(t, rdb)
 	blog, releaseBlog := wake.Open(rdb, "blog")
-	if blog.Address() != "" {
-		t.Error("an address that nobody subscribed to")
-	}
+	expect.Equal(t, "address that nobody subscribed to", blog.Address(), "")
 	waits := watch(t, shop, "k")
 	blog.Start()
-	if shop.Address() != "" {
-		t.Error("live while the new channel is not subscribed")
-	}
-	expect(t, waits, askAgain) // what was published meanwhile is lost
+	expect.Equal(t, "address while the new channel is not subscribed", shop.Address(), "")
+	receives(t, waits, askAgain) // what was published meanwhile is lost
 	awaitAddress(t, blog)
 	if !strings.HasPrefix(blog.Address(), "blog:inbox:") || !strings.HasPrefix(shop.Address(), "test:inbox:") {
 		t.Errorf("%q and %q do not begin with their prefixes", shop.Address(), blog.Address())
@@ -215,9 +196,9 @@ func TestInboxesOfAllPrefixesShareASubscription(t *testing.T) {
 	fence(t, blog, look) // the address can be seen before waiters are told
 	drain(waits)
 	send(t, look, blog.Address(), "k", "to blog")
-	expect(t, waits, wake.Message{Body: "to blog"})
+	receives(t, waits, wake.Message{Body: "to blog"})
 	releaseBlog()
 	send(t, look, shop.Address(), "k", "to shop")
-	expect(t, waits, wake.Message{Body: "to shop"})
+	receives(t, waits, wake.Message{Body: "to shop"})
 	expectSubscriptions(t, p, 2) // one connection at a time, the second with both channels
 }

@@ -96,7 +96,7 @@ func TestChannelMayComeWhenTheSubscriptionStands(t *testing.T) {
 	if in.Live() {
 		t.Fatal("live without a subscription to the new channel")
 	}
-	expect(t, w, askAgain)
+	receives(t, w, askAgain)
 	awaitLive(t, in)
 	shout(t, rdb, t.Name(), "a")
 	e.await(t, 1)

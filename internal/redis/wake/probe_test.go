@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // publisher is a node that does as it likes with a PUBLISH.
@@ -29,9 +31,7 @@ func probing(t *testing.T, want bool, publish func(ctx context.Context, l *link)
 		defer in.close()
 		var l *link
 		l = newLink(in, &publisher{publish: func(ctx context.Context) error { return publish(ctx, l) }})
-		if got := l.probe(); got != want {
-			t.Errorf("probe() = %v, want %v", got, want)
-		}
+		expect.Equal(t, "probe()", l.probe(), want)
 	})
 }
 
@@ -108,22 +108,14 @@ func TestSubscriptionIsWatchedCloselyForAWhileAfterAWait(t *testing.T) {
 	in := newHub(nil)
 	defer in.close()
 	l := newLink(in, nil)
-	if l.patience() != idleSilence {
-		t.Error("watched closely before anybody waited")
-	}
+	expect.Equal(t, "patience before anybody waited", l.patience(), idleSilence)
 	w := in.Watch("k")
 	defer w.Stop()
-	if l.patience() != idleSilence {
-		t.Error("watched closely while nobody says he relies on messages")
-	}
+	expect.Equal(t, "patience while nobody says that he relies on messages", l.patience(), idleSilence)
 	w.Waiting()
-	if l.patience() != busySilence {
-		t.Error("not watched closely")
-	}
+	expect.Equal(t, "patience for whom somebody waits", l.patience(), busySilence)
 	in.lastWaiting.Add(-int64(busyFor))
-	if l.patience() != idleSilence {
-		t.Error("watched closely for ever")
-	}
+	expect.Equal(t, "patience a while later", l.patience(), idleSilence)
 }
 
 // What others wrote to Redis may say that a lease ends at any time. Whoever waits for it must not ask without a pause.

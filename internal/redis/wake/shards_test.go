@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -45,7 +46,7 @@ func expectFrom(t *testing.T, in *wake.Inbox, publishers ...*redis.Client) {
 	defer w.Stop()
 	for _, p := range publishers {
 		send(t, p, in.Address(), "k", "from "+p.Options().Addr)
-		expect(t, w, wake.Message{Body: "from " + p.Options().Addr})
+		receives(t, w, wake.Message{Body: "from " + p.Options().Addr})
 	}
 }
 
@@ -57,9 +58,7 @@ func TestInboxSubscribesToEveryShardOfARing(t *testing.T) {
 	in.Start()
 	<-held.Hit()
 	awaitSubscriptions(t, r.proxies[0], 1)
-	if in.Address() != "" {
-		t.Error("an address while one shard's subscription is not confirmed")
-	}
+	expect.Equal(t, "address while one shard's subscription is not confirmed", in.Address(), "")
 	held.Release()
 	awaitAddress(t, in)
 	expectFrom(t, in, r.direct...)
@@ -72,11 +71,11 @@ func TestBrokenSubscriptionOfOneShardTakesTheAddressAway(t *testing.T) {
 	w := watch(t, in, "k")
 	held := r.proxies[1].On(redistest.Command("subscribe"), redistest.Hold)
 	r.proxies[1].Cut()
-	expect(t, w, askAgain)
+	receives(t, w, askAgain)
 	awaitNoAddress(t, in)
 	held.Remove()
 	awaitAddress(t, in)
-	expect(t, w, askAgain)
+	receives(t, w, askAgain)
 	expectFrom(t, in, r.direct...)
 }
 
@@ -90,7 +89,7 @@ func TestInboxDoesWithoutAShardThatIsDownAndTakesItBack(t *testing.T) {
 	expectFrom(t, in, r.direct[0])
 	w := watch(t, in, "k")
 	r.proxies[1].Refuse(false)
-	expect(t, w, askAgain)
+	receives(t, w, askAgain)
 	redistest.Await(t, "both shards are subscribed", func() bool {
 		return in.Address() != "" && subscribers(t, r.direct[1], in.Address()) == 1
 	})
@@ -119,9 +118,7 @@ func TestMessageArrivesFromEveryNodeOfACluster(t *testing.T) {
 		rdb := c.Node(i).Client(t)
 		w := in.Watch("k")
 		redistest.Await(t, "a message", func() bool { // some are lost until the nodes have met
-			if err := rdb.Publish(t.Context(), in.Address(), "1:kbody").Err(); err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, rdb.Publish(t.Context(), in.Address(), "1:kbody").Err())
 			select {
 			case got := <-w.C:
 				return got == wake.Message{Body: "body"} || got == askAgain // as two are
@@ -143,14 +140,10 @@ func TestClusterInboxComesBackWhenItsSubscriptionIsKilled(t *testing.T) {
 	for i := range 3 {
 		killed += killSubscriptions(t, c.Node(i).Client(t), "killed")
 	}
-	if killed != 1 {
-		t.Errorf("%d subscriptions killed, want 1 for the whole cluster", killed)
-	}
-	expect(t, w, askAgain)
+	expect.Equal(t, "subscriptions killed, of the whole cluster", killed, 1)
+	receives(t, w, askAgain)
 	redistest.Await(t, "a message arrives", func() bool {
-		if err := rdb.Publish(t.Context(), in.Address(), "1:kbody").Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, rdb.Publish(t.Context(), in.Address(), "1:kbody").Err())
 		select {
 		case m := <-w.C:
 			return m.Body == "body"

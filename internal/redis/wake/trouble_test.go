@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -19,7 +20,7 @@ func breaking(t *testing.T, p *redistest.Proxy, in *wake.Inbox, breakIt func()) 
 	held := p.On(redistest.Command("subscribe"), redistest.Hold)
 	breakIt()
 	for _, w := range waiters {
-		expect(t, w, askAgain)
+		receives(t, w, askAgain)
 	}
 	awaitNoAddress(t, in)
 	for _, w := range waiters {
@@ -28,11 +29,9 @@ func breaking(t *testing.T, p *redistest.Proxy, in *wake.Inbox, breakIt func()) 
 	held.Remove()
 	awaitAddress(t, in)
 	for _, w := range waiters {
-		expect(t, w, askAgain)
+		receives(t, w, askAgain)
 	}
-	if in.Address() != address {
-		t.Errorf("address %q became %q", address, in.Address())
-	}
+	expect.Equal(t, "address", in.Address(), address)
 	fence(t, in, look)
 	expectDelivery(t, in, "a")
 }
@@ -43,7 +42,7 @@ func expectDelivery(t *testing.T, in *wake.Inbox, key string) {
 	w := in.Watch(key)
 	defer w.Stop()
 	send(t, shared.Client(t), in.Address(), key, "body")
-	expect(t, w, wake.Message{Body: "body"})
+	receives(t, w, wake.Message{Body: "body"})
 }
 
 func TestWaitersAskAgainWhenTheSubscriptionIsCutAndWhenItStandsAnew(t *testing.T) {
@@ -61,7 +60,7 @@ func TestWaitersAskAgainWhenTheServerKillsTheSubscription(t *testing.T) {
 		if n := killSubscriptions(t, rdb, "killed"); n != 1 {
 			t.Fatalf("%d subscriptions killed, want 1", n)
 		}
-		expect(t, w, askAgain)
+		receives(t, w, askAgain)
 		redistest.Await(t, "the subscription is back", func() bool {
 			return in.Address() != "" && subscribers(t, rdb, in.Address()) == 1
 		})
@@ -77,10 +76,10 @@ func TestInboxComesBackAfterTheServerWasDown(t *testing.T) {
 	w := watch(t, in, "k")
 	p.Refuse(true)
 	awaitNoAddress(t, in)
-	expect(t, w, askAgain)
+	receives(t, w, askAgain)
 	expectNothing(t, w)
 	p.Refuse(false)
-	expect(t, w, askAgain)
+	receives(t, w, askAgain)
 	if in.Address() == "" {
 		t.Error("told before there is an address")
 	}
@@ -107,7 +106,7 @@ func TestSubscriptionThatFallsSilentIsReplaced(t *testing.T) {
 	w.Waiting()
 	p.BlackHoleSubscribers(true)
 	awaitSubscriptions(t, p, 2)
-	expect(t, w, askAgain)
+	receives(t, w, askAgain)
 	p.BlackHoleSubscribers(false)
 	awaitAddress(t, in)
 	expectDelivery(t, in, "k")

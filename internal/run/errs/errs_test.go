@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/internal/run/errs"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func many(n int) (all []error) {
@@ -36,9 +37,7 @@ func TestWhatIsJoinedAgainIsOneList(t *testing.T) {
 	if !ok || len(joined.Unwrap()) != 17 {
 		t.Errorf("%v", err)
 	}
-	if n := strings.Count(err.Error(), "\n") + 1; n != 9 {
-		t.Errorf("%d lines; want each text once: %v", n, err)
-	}
+	expect.Equal(t, "lines, each text once", strings.Count(err.Error(), "\n")+1, 9)
 }
 
 func TestNoErrorsAreNil(t *testing.T) {
@@ -50,9 +49,7 @@ func TestNoErrorsAreNil(t *testing.T) {
 
 func TestManyNamesAreCounted(t *testing.T) {
 	t.Parallel()
-	if got := errs.Names([]string{"a", "b"}).String(); got != `["a" "b"]` {
-		t.Error(got)
-	}
+	expect.Equal(t, "names", errs.Names([]string{"a", "b"}).String(), `["a" "b"]`)
 	if got := errs.Names(make([]string, 2000)).String(); !strings.HasSuffix(got, " and 1990 more") || len(got) > 100 {
 		t.Error(got)
 	}
@@ -66,9 +63,7 @@ func TestALongNameIsShortened(t *testing.T) {
 		"k" + strings.Repeat("ä", 500): "k" + strings.Repeat("ä", 99) + "… (1001 bytes)",
 		strings.Repeat("\xbf", 1000):   strings.Repeat("\xbf", 196) + "… (1000 bytes)", // no rune starts anywhere
 	} {
-		if got := errs.Short(name); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		expect.Equal(t, "short", errs.Short(name), want)
 	}
 	if got := errs.Names([]string{"a", strings.Repeat("k", 1<<20)}).String(); len(got) > 300 {
 		t.Errorf("%d bytes", len(got))
