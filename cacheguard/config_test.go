@@ -3,7 +3,6 @@ package cacheguard
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -99,9 +98,7 @@ func TestANilGuardSaysSo(t *testing.T) {
 	_, err := Get(context.Background(), g, "k", unwanted[string](t))
 	_, errMany := GetMany(context.Background(), g, []string{"k"}, openShelf().load)
 	for _, err := range []error{err, errMany, g.Invalidate(context.Background(), "k")} {
-		if !errors.Is(err, errNilGuard) {
-			t.Errorf("%v", err)
-		}
+		expect.ErrorIs(t, err, errNilGuard)
 	}
 	expect.Equal(t, "Close", g.Close(), nil)
 }

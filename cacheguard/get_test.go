@@ -207,9 +207,7 @@ func TestALoaderThatAsksForItsOwnKeyGetsErrReentrant(t *testing.T) {
 	_, err := Get(context.Background(), g, "outer", func(ctx context.Context) (string, error) {
 		return Get(ctx, g, "between", through)
 	})
-	if !errors.Is(err, ErrReentrant) {
-		t.Errorf("through another key: %v", err)
-	}
+	expect.ErrorIs(t, err, ErrReentrant)
 	outer := mustGet(t, g, "page", func(ctx context.Context) (string, error) { // more loads than MaxLoads, nested
 		part, err := Get(ctx, g, "part", returns("part"))
 		return "page of " + part, err
@@ -242,9 +240,7 @@ func TestTheFirstCallersCancellationIsNotTheOthers(t *testing.T) {
 	second := async(f.guards[0], "k", db.load)
 	awaitCallers[string](f, 0, "k", 2)
 	cancel()
-	if err := (<-first).err; !errors.Is(err, context.Canceled) {
-		t.Errorf("the first got %v", err)
-	}
+	expect.ErrorIs(t, (<-first).err, context.Canceled)
 	close(db.release)
 	want(t, second, "v")
 	expect.Equal(t, "loads", db.loads.Load(), 1)

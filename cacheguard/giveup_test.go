@@ -48,9 +48,7 @@ func TestAGetManyThatIsCancelledLeavesALoadToThoseWhoJoinedIt(t *testing.T) {
 	live := async(f.guards[0], "k299", returns("own"))
 	awaitCallers[string](f, 0, "k299", 2)
 	cancel()
-	if err := <-many; !errors.Is(err, context.Canceled) {
-		t.Errorf("the GetMany that was cancelled: %v", err)
-	}
+	expect.ErrorIs(t, <-many, context.Canceled)
 	rule.Release()
 	want(t, live, "v:k299")
 	expect.Equal(t, "what was loaded", fmt.Sprint(db.calls()), "[[k299]]")
@@ -83,9 +81,7 @@ func TestNothingIsLoadedForCallersThatHaveLeft(t *testing.T) {
 			go func() { done <- call(ctx, f.guards[0], db) }() // owner: the test; ends with the call; joined by receiving
 			<-rule.Hit()
 			cancel()
-			if err := <-done; !errors.Is(err, context.Canceled) {
-				t.Errorf("the call that was cancelled: %v", err)
-			}
+			expect.ErrorIs(t, <-done, context.Canceled)
 			rule.Release()
 			f.idle(name) // leases that were granted all the same are given back
 			expect.Equal(t, "loads", len(db.calls()), 0)

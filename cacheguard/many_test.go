@@ -198,9 +198,7 @@ func TestAGetManyWhoseCallerLeavesCancelsItsLoad(t *testing.T) {
 	}()
 	<-db.begun
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	expect.ErrorIs(t, <-done, context.Canceled)
 	redistest.Await(t, "the leases are free", func() bool { return !f.held("k000") && !f.held("k001") && !f.held("k002") })
 }
 
@@ -238,9 +236,7 @@ func TestABatchTakesOneOfMaxLoads(t *testing.T) {
 	_, err := GetMany(context.Background(), g, []string{"x"}, func(ctx context.Context, _ []string) (map[string]string, error) {
 		return GetMany(ctx, g, []string{"x"}, db.load)
 	})
-	if !errors.Is(err, ErrReentrant) {
-		t.Errorf("own key: %v", err)
-	}
+	expect.ErrorIs(t, err, ErrReentrant)
 }
 
 func TestStaleKeysOfAGetManyAreReplacedByOneCall(t *testing.T) {

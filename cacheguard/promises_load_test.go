@@ -56,9 +56,7 @@ func promiseFailure(t *testing.T, a arena) {
 	f.awaitRegistered("k", 2)
 	close(db.release)
 	for _, r := range []<-chan reply[string]{leader, joined} {
-		if err := (<-r).err; !errors.Is(err, broken) {
-			t.Errorf("on the instance that loaded: %v", err)
-		}
+		expect.ErrorIs(t, (<-r).err, broken)
 	}
 	for _, r := range remote {
 		var failed *LoadError
@@ -78,9 +76,7 @@ func promiseCancelledLoad(t *testing.T, a arena) {
 	waiting := async(f.guards[1], "k", db.load)
 	f.awaitRegistered("k", 1)
 	cancel()
-	if err := (<-first).err; !errors.Is(err, context.Canceled) {
-		t.Errorf("the cancelled caller got %v", err)
-	}
+	expect.ErrorIs(t, (<-first).err, context.Canceled)
 	<-db.begun // the other instance's turn, though the lease would have lasted a minute
 	close(db.release)
 	want(t, waiting, "v")

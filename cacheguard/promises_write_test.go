@@ -72,9 +72,7 @@ func promiseInvalidateMany(t *testing.T, a arena) {
 	for _, k := range keys[:20] {
 		mustGet(t, f.guards[0], k, returns("old"))
 	}
-	if err := f.guards[1].Invalidate(context.Background(), keysOn(f.guards[1], append(keys, ""))...); !errors.Is(err, errEmptyKey) {
-		t.Errorf("an empty key among others: %v", err)
-	}
+	expect.ErrorIs(t, f.guards[1].Invalidate(context.Background(), keysOn(f.guards[1], append(keys, ""))...), errEmptyKey)
 	for _, k := range keys[:20] {
 		expect.Equal(t, k, mustGet(t, f.guards[0], k, returns("new")), "new")
 	}
@@ -180,20 +178,14 @@ func promiseClose(t *testing.T, a arena) {
 	for range 2 {
 		expect.Equal(t, "Close", f.guards[1].Close(), nil)
 	}
-	if err := (<-waiting).err; !errors.Is(err, ErrClosed) {
-		t.Errorf("the waiter got %v", err)
-	}
+	expect.ErrorIs(t, (<-waiting).err, ErrClosed)
 	expect.Equal(t, "Close", f.guards[0].Close(), nil)
-	if err := (<-loading).err; !errors.Is(err, ErrClosed) {
-		t.Errorf("the loader's caller got %v", err)
-	}
+	expect.ErrorIs(t, (<-loading).err, ErrClosed)
 	expect.Equal(t, "the lease is there", f.exists(f.lease("k")), false)
 	if _, err := getOn(context.Background(), f.guards[0], "k", db.load); !errors.Is(err, ErrClosed) {
 		t.Errorf("Get after Close: %v", err)
 	}
-	if err := f.guards[0].Invalidate(context.Background(), "k"); !errors.Is(err, ErrClosed) {
-		t.Errorf("Invalidate after Close: %v", err)
-	}
+	expect.ErrorIs(t, f.guards[0].Invalidate(context.Background(), "k"), ErrClosed)
 }
 
 func promiseScriptFlush(t *testing.T, a arena) {

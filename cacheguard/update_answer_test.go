@@ -60,9 +60,7 @@ func TestAnUpdateThatWasClosedDuringItsWriteSaysSo(t *testing.T) {
 	<-ctx.Done()
 	expect.Equal(t, "another", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
 	w.release <- nil
-	if err := <-w.done; !errors.Is(err, rwlock.ErrClosed) {
-		t.Errorf("Update: %v", err)
-	}
+	expect.ErrorIs(t, <-w.done, rwlock.ErrClosed)
 	<-closed
 	f.guards = f.guards[1:]
 	f.expectUntouched("k", "newer", db)

@@ -167,9 +167,7 @@ func TestUpdateWithinItselfIsRefusedAndItsGetsDoNotWait(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{})
 	g, db := f.guards[0], newRow("old")
 	err := g.Update(context.Background(), "k", func(ctx context.Context) error {
-		if err := g.Update(ctx, "k", db.write("x")); !errors.Is(err, ErrReentrant) {
-			t.Errorf("Update in Update: %v", err)
-		}
+		expect.ErrorIs(t, g.Update(ctx, "k", db.write("x")), ErrReentrant)
 		v, err := Get(ctx, g, "k", db.load)
 		expect.Equal(t, "Get", fmt.Sprint(v, err), fmt.Sprint("old", nil))
 		values, err := GetMany(ctx, g, []string{"k"}, openShelf().load)

@@ -170,9 +170,7 @@ func TestAnOperationThatIsGivenUpRunsOnAmongTheTasks(t *testing.T) {
 				ended = true
 				return 7, nil
 			})
-			if !errors.Is(err, want) {
-				t.Errorf("got %v, want %v", err, want)
-			}
+			expect.ErrorIs(t, err, want)
 			close(release)
 			tasks.Wait()
 			if !ended {
