@@ -126,15 +126,7 @@ func TestWhatIsTooOldIsReplacedAlthoughTheClockWasSetBack(t *testing.T) {
 	})
 	g.step("k", -time.Hour)
 	db := newSource("new")
-	redistest.Await(t, "it is being replaced", func() bool {
-		expect.Equal(t, "value", mustGet(t, g, "k", db.load), "old")
-		select {
-		case <-db.begun:
-			return true
-		default:
-			return false
-		}
-	})
+	f.refreshes("k", db)
 	close(db.release)
 }
 

@@ -1,21 +1,18 @@
 package cacheguard
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -105,17 +102,15 @@ func TestANilGuardSaysSo(t *testing.T) {
 
 func TestAFailureOfRedisIsLoggedNowAndThen(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var log bytes.Buffer
-	f, proxy := broken(t, shared, Config{RedisTimeout: time.Minute, Logger: slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))})
+	cfg, log := logged()
+	cfg.RedisTimeout = time.Minute
+	f, proxy := broken(t, shared, cfg)
 	proxy.On(steps["get"], redistest.ReplyError("LOADING not yet"))
 	for range 20 {
 		mustGet(t, f.guards[0], "k", returns("v"))
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if n := strings.Count(log.String(), "redis failed"); n < 1 || n > 19 || !strings.Contains(log.String(), "LOADING") {
-		t.Errorf("%d lines: %s", n, log.String())
+	if n := strings.Count(log(), "redis failed"); n < 1 || n > 19 || !strings.Contains(log(), "LOADING") {
+		t.Errorf("%d lines: %s", n, log())
 	}
 }
 
@@ -190,34 +185,24 @@ func needySettings(t *testing.T, root string) (found []string) {
 
 func TestTheLongestDurationsDoNotOverflow(t *testing.T) {
 	t.Parallel()
-	t.Run("LoadTimeout", func(t *testing.T) {
-		f := newFleet(t, standalone(t), 1, Config{LoadTimeout: math.MaxInt64})
-		mustGet(t, f.guards[0], "k", returns("v"))
-		expect.Equal(t, "stored", f.exists(f.value("k")), true)
-	})
-	t.Run("TTL", func(t *testing.T) {
-		f := newFleet(t, standalone(t), 1, Config{TTL: math.MaxInt64, Jitter: -1})
-		mustGet(t, f.guards[0], "k", returns("v"))
-		expect.Equal(t, "stored", f.exists(f.value("k")), true)
-	})
-	t.Run("TTL+StaleFor", func(t *testing.T) {
-		f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour, StaleFor: math.MaxInt64})
-		mustGet(t, f.guards[0], "k", returns("v"))
-		expect.Equal(t, "stored", f.exists(f.value("k")), true)
-	})
-	t.Run("LeaseTTL", func(t *testing.T) {
-		f := newFleet(t, standalone(t), 1, Config{LeaseTTL: math.MaxInt64})
-		mustGet(t, f.guards[0], "k", returns("v"))
-		expect.Equal(t, "stored", f.exists(f.value("k")), true)
-	})
-	t.Run("SetTTL", func(t *testing.T) {
-		f := newFleet(t, standalone(t), 1, Config{StaleFor: time.Hour, Jitter: -1})
-		mustGet(t, f.guards[0], "k", func(ctx context.Context) (string, error) { SetTTL(ctx, math.MaxInt64-1); return "v", nil })
-		expect.Equal(t, "stored", f.exists(f.value("k")), true)
-	})
-	t.Run("100 years fresh", func(t *testing.T) {
-		f := newFleet(t, standalone(t), 1, Config{TTL: 100 * 365 * 24 * time.Hour, StaleFor: time.Hour, Jitter: -1})
-		mustGet(t, f.guards[0], "k", returns("v"))
-		expect.Equal(t, "v", mustGet(t, f.guards[0], "k", unwanted[string](t)), "v")
-	})
+	for name, cfg := range map[string]Config{
+		"LoadTimeout":     {LoadTimeout: math.MaxInt64},
+		"TTL":             {TTL: math.MaxInt64, Jitter: -1},
+		"TTL+StaleFor":    {TTL: time.Hour, StaleFor: math.MaxInt64},
+		"LeaseTTL":        {LeaseTTL: math.MaxInt64},
+		"SetTTL":          {StaleFor: time.Hour, Jitter: -1},
+		"100 years fresh": {TTL: 100 * 365 * 24 * time.Hour, StaleFor: time.Hour, Jitter: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, standalone(t), 1, cfg)
+			mustGet(t, f.guards[0], "k", func(ctx context.Context) (string, error) {
+				if name == "SetTTL" {
+					SetTTL(ctx, math.MaxInt64-1)
+				}
+				return "v", nil
+			})
+			expect.Equal(t, "stored", f.exists(f.value("k")), true)
+			expect.Equal(t, "v", mustGet(t, f.guards[0], "k", unwanted[string](t)), "v")
+		})
+	}
 }

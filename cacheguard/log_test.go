@@ -27,6 +27,17 @@ func logged() (cfg Config, text func() string) {
 	}
 }
 
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  *bytes.Buffer
+}
+
+func (w lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.w.Write(p)
+}
+
 func TestOfLoadersThatPanicOneIsLoggedEveryTenSeconds(t *testing.T) {
 	t.Parallel()
 	cfg, text := logged()

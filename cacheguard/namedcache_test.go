@@ -113,6 +113,7 @@ func TestNewCacheNamesTheFieldThatIsWrong(t *testing.T) {
 		"Jitter":       func(c *CacheConfig[int, thing]) { c.Jitter = 1.5 },
 		"EarlyRefresh": func(c *CacheConfig[int, thing]) { c.EarlyRefresh = 101 },
 		"MaxLoads":     func(c *CacheConfig[int, thing]) { c.MaxLoads = -2 },
+		"Patience":     func(c *CacheConfig[int, thing]) { c.Patience = 5 },
 		"Errors":       func(c *CacheConfig[int, thing]) { c.Errors = map[string]error{"gone": nil} },
 	} {
 		cfg := CacheConfig[int, thing]{Name: "thing", Load: db.load}

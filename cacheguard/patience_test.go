@@ -1,12 +1,9 @@
 package cacheguard
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -113,9 +110,7 @@ func TestAThousandPatientCallersThatAllGiveUpLeaveTheLoadToItself(t *testing.T) 
 
 func TestALoadThatFailsForPatientCallersIsLoggedAndCountedAndTheyGetTheStaleValue(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var log bytes.Buffer
-	cfg := Config{Logger: slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))}
+	cfg, log := logged()
 	f := newFleet(t, standalone(t), 1, Config{TTL: brief.TTL, StaleFor: brief.StaleFor, Jitter: -1, Logger: cfg.Logger}).knowClock()
 	broken := false
 	c := newCaches(t, f, CacheConfig[int, string]{Name: "thing", Patience: time.Minute, Load: func(context.Context, int) (string, error) {
@@ -136,11 +131,7 @@ func TestALoadThatFailsForPatientCallersIsLoggedAndCountedAndTheyGetTheStaleValu
 		t.Error("no stale value was counted")
 	}
 	_ = f.guards[0].Close()
-	mu.Lock()
-	defer mu.Unlock()
-	if !strings.Contains(log.String(), "background load failed") || !strings.Contains(log.String(), "database is down") {
-		t.Error(log.String())
-	}
+	expectIn(t, log(), "background load failed", "database is down")
 }
 
 func TestPatientLoadsTakeNoSlotThatOthersWaitFor(t *testing.T) {
@@ -184,17 +175,4 @@ func TestWithoutASlotToSparePatienceEndsWithoutALoad(t *testing.T) {
 	others.release <- struct{}{}
 	want(t, first, "other")
 	expect.Equal(t, "loads", db.loads.Load(), 1)
-}
-
-func TestPatienceIsRefusedWithItsName(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{})
-	_, err := NewCache(f.guards[0], CacheConfig[int, string]{
-		Name: "thing", Load: func(context.Context, int) (string, error) { return "", nil }, Patience: 5,
-	})
-	for _, field := range []string{"CacheConfig.Patience"} {
-		if err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("no %q in: %v", field, err)
-		}
-	}
 }

@@ -1,14 +1,11 @@
 package cacheguard
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -200,11 +197,7 @@ func TestAStaleValueReadByALoaderTakesNoSlotForGood(t *testing.T) {
 		if err != nil {
 			t.Fatalf("after %d nested refreshes: %v", i, err)
 		}
-		redistest.Await(t, "stale", func() bool {
-			raw, err := f.redis.Get(ctx, f.value(inner)).Bytes()
-			e, _ := protocol.DecodeEntry(inner, raw)
-			return err == nil && g.freshness("k", &g.ordinary, e) == stale
-		})
+		f.awaitState(g, inner, stale)
 		_, err = Get(ctx, g, fmt.Sprint("outer", i), func(ctx context.Context) (string, error) {
 			return Get(ctx, g, inner, returns("new"))
 		})
@@ -217,10 +210,9 @@ func TestAStaleValueReadByALoaderTakesNoSlotForGood(t *testing.T) {
 
 func TestAbsenceFoundInTheBackgroundIsNoFailure(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var log bytes.Buffer
+	noted, log := logged()
 	cfg := brief
-	cfg.Logger = slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))
+	cfg.Logger = noted.Logger
 	f := newFleet(t, standalone(t), 1, cfg).knowClock()
 	f.makeStale("k", "old")
 	_, _ = Get(context.Background(), f.guards[0], "k", func(context.Context) (string, error) { return "", ErrNotFound })
@@ -229,10 +221,8 @@ func TestAbsenceFoundInTheBackgroundIsNoFailure(t *testing.T) {
 		return errors.Is(err, ErrNotFound)
 	})
 	_ = f.guards[0].Close()
-	mu.Lock()
-	defer mu.Unlock()
-	if strings.Contains(log.String(), string(watch.Unrefreshed)) {
-		t.Error(log.String())
+	if strings.Contains(log(), string(watch.Unrefreshed)) {
+		t.Error(log())
 	}
 }
 
@@ -243,15 +233,4 @@ func TestATTLBelowAMillisecondIsStaleNotFreshForEver(t *testing.T) {
 	hold(t, 20*time.Millisecond)
 	mustGet(t, f.guards[0], "k", returns("w"))
 	expect.Equal(t, "stale", f.events.count(Stale), 1)
-}
-
-type lockedWriter struct {
-	mu *sync.Mutex
-	w  *bytes.Buffer
-}
-
-func (w lockedWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.w.Write(p)
 }

@@ -103,25 +103,15 @@ func TestThoseWhoWaitKnowTheOriginOfTheLoad(t *testing.T) {
 				}
 			}
 			f.listening()
-			began, mayEnd := make(chan struct{}), make(chan struct{})
-			done := make(chan error, 2)
-			go func() { // owner: the test; stop: mayEnd; joined by done
-				_, err := Get(t.Context(), f.guards[0], "k", func(context.Context) (int, error) {
-					close(began)
-					<-mayEnd
-					return 1, nil
-				})
-				done <- err
-			}()
-			<-began
+			db := newSource("v")
+			first := async(f.guards[0], "k", db.load)
+			<-db.begun
 			expect.Equal(t, "encoding of the lease", f.redis.ObjectEncoding(t.Context(), f.lease("k")).Val(), "listpack")
-			go func() { // owner: the test; stop: mayEnd; joined by done
-				_, err := Get(t.Context(), f.guards[1], "k", func(context.Context) (int, error) { return 2, nil })
-				done <- err
-			}()
+			second := async(f.guards[1], "k", unwanted[string](t))
 			f.awaitRegistered("k", 1)
-			close(mayEnd)
-			expect.ErrorIs(t, errors.Join(<-done, <-done), nil)
+			close(db.release)
+			want(t, first, "v")
+			want(t, second, "v")
 			for _, g := range f.guards {
 				_ = g.Close() // always nil
 			}
@@ -138,26 +128,18 @@ func TestAWaitEndsBeforeItsFlightLoadsItself(t *testing.T) {
 	f := newFleet(t, standalone(t), 2, Config{WaitTimeout: time.Millisecond})
 	f.guards[1].cfg.Hooks.Begin = seen.begin
 	f.listening()
-	began, mayEnd, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go func() { // owner: the test; stop: mayEnd; joined by done
-		_, err := Get(t.Context(), f.guards[0], "k", func(context.Context) (int, error) {
-			close(began)
-			<-mayEnd
-			return 1, nil
-		})
-		done <- err
-	}()
-	<-began
-	v, err := Get(t.Context(), f.guards[1], "k", func(context.Context) (int, error) {
+	db := newSource("theirs")
+	first := async(f.guards[0], "k", db.load)
+	<-db.begun
+	own := mustGet(t, f.guards[1], "k", func(context.Context) (string, error) {
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
 		expect.Equal(t, "waits that ended before the load", len(seen.ended[TaskWait]), 1)
-		return 2, nil
+		return "own", nil
 	})
-	expect.ErrorIs(t, err, nil)
-	expect.Equal(t, "value", v, 2)
-	close(mayEnd)
-	expect.ErrorIs(t, <-done, nil)
+	expect.Equal(t, "value", own, "own")
+	close(db.release)
+	want(t, first, "theirs")
 }
 
 func TestAnObserverThatPanicsHarmsNobodyAndIsToldOnce(t *testing.T) {

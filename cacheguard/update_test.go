@@ -238,25 +238,3 @@ func TestUpdateReachesLocalTiers(t *testing.T) {
 	f.heard(1)
 	expect.Equal(t, "there", mustGet(t, f.guards[1], "k", db.load), "new")
 }
-
-func TestCloseEndsUpdates(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{})
-	db := newRow("old")
-	w := beginUpdate(f, 0, db, "new", "k")
-	ctx := <-w.began
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		_ = f.guards[0].Close()
-	}()
-	<-ctx.Done()
-	w.release <- context.Cause(ctx)
-	if err := <-w.done; err == nil {
-		t.Error("no error")
-	}
-	<-closed
-	expect.Equal(t, "closed", f.guards[0].Update(context.Background(), "k", db.write("x")), ErrClosed)
-	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", db.load), "new")
-	expect.Equal(t, "stored", f.exists(f.value("k")), true)
-}
