@@ -15,7 +15,7 @@ import (
 // network is what lies between an instance and Redis.
 type network struct {
 	redis   func(ctx context.Context, network, addr string) (net.Conn, error) // dials it
-	latency time.Duration // of a message, on average
+	latency time.Duration                                                     // of a message, on average
 	record  *record
 
 	mu      sync.Mutex
