@@ -310,7 +310,7 @@ func TestNoHedgeLoadsBesideALoaderOfTheKey(t *testing.T) {
 	q := query[string]{guard: g, spec: specOf[string](&g.ordinary), asked: g.clock.Now()}
 	q.spec.key, q.spec.valueKey, q.spec.loader = "k", f.value("k"), unwanted[string](t)
 	j := q.loadOf(t.Context(), "k", nil)
-	j.spare = true
+	j.spare, j.ends = true, deadlineOf(t.Context())
 	expect.ErrorIs(t, g.runHedge(t.Context(), j, func(answer) {}).err, errNoHedge)
 	close(db.release)
 	want(t, first, "loaded")
@@ -342,7 +342,7 @@ func TestACallHasWhatIsLoadedBesideRedisWhicheverItHearsOfFirst(t *testing.T) {
 		q := query[string]{guard: g, spec: specOf[string](&g.ordinary), asked: g.clock.Now()}
 		q.spec.key, q.spec.valueKey, q.spec.loader = first, f.value(first), returns("loaded")
 		j := q.loadOf(t.Context(), first, nil)
-		j.spare = true
+		j.spare, j.ends = true, deadlineOf(t.Context())
 		hedge, err := g.enter(t.Context(), j, hedged, func(ctx context.Context, publish func(answer)) answer { return g.runHedge(ctx, j, publish) })
 		expect.Equal(t, "error", err, nil)
 		redistest.Await(t, "its loader has returned", func() bool {

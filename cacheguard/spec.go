@@ -48,7 +48,7 @@ type load struct {
 	finish    bool      // it goes on when nobody waits for it
 	spare     bool      // it takes slots that no other load waits for, and does not run if its value cannot be stored
 	free      bool      // its flight belongs to nobody, although callers wait for it
-	ends      time.Time // of a hedge: when the call ends that began it; zero: nobody knows
+	ends      time.Time // of a hedge: when the call ends that began it; zero: it is none
 	aged      bool      // the cache has a value that seems too old, by the estimate of the server's clock
 }
 
