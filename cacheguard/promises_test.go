@@ -1,12 +1,9 @@
 package cacheguard
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -55,7 +52,7 @@ var promises = []struct {
 func TestPromises(t *testing.T) {
 	t.Parallel()
 	arenas := map[string]func(*testing.T) arena{
-		"cache standalone": named(alone), "standalone": alone, "cluster": onCluster, "miniredis": onMiniredis, "serverless": onServerless,
+		"cache standalone": named(alone), "standalone": alone, "cluster": onCluster, "serverless": onServerless,
 	}
 	if expect.Samples(0, 1) > 0 {
 		arenas["sentinel"], arenas["few rights"] = onSentinel, withFewRights
@@ -66,9 +63,6 @@ func TestPromises(t *testing.T) {
 			t.Parallel()
 			a := build(t)
 			for _, p := range promises {
-				if name == "miniredis" && !expect.Drawn(3) { // it runs scripts in Go, slowly
-					continue
-				}
 				t.Run(p.name, func(t *testing.T) {
 					t.Parallel()
 					p.test(t, a)
@@ -114,22 +108,3 @@ func onSentinel(t *testing.T) arena {
 	s := redistest.StartSentinel(t)
 	return arena{client: func(tb testing.TB) client { return s.FailoverClient(tb) }}
 }
-
-// elsewhere is the arena on a server that the environment names. Package cacheguardtest runs tests on miniredis so, which would be one more
-// module for all who use this one.
-func elsewhere(variable string) func(*testing.T) arena {
-	return func(t *testing.T) arena {
-		addr := os.Getenv(variable)
-		if addr == "" {
-			t.Skip("the tests of package cacheguardtest run it")
-		}
-		// Under the race detector miniredis takes milliseconds for each script, and a hundred may come at once.
-		return arena{patience: time.Minute, client: func(tb testing.TB) client {
-			rdb := redis.NewClient(&redis.Options{Addr: addr})
-			tb.Cleanup(func() { _ = rdb.Close() })
-			return rdb
-		}}
-	}
-}
-
-var onMiniredis = elsewhere("CACHEGUARD_TEST_MINIREDIS")

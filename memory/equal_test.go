@@ -13,10 +13,6 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-var shared *redistest.Server
-
-func TestMain(m *testing.M) { redistest.Main(m, &shared) }
-
 // kinds are calls that belong together.
 var kinds = map[string]struct {
 	draw func(d *draw) call

@@ -1,98 +1,157 @@
 package memory
 
 import (
-	"errors"
-	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
-	"path"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// serve lets other processes use an engine, and returns its address.
-func serve(t *testing.T, cfg Config) string {
-	t.Helper()
-	client, e, err := open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	all.Go(func() { // ends when the listener is closed; joined below
-		for {
-			outside, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			inside := newConn(e)
-			all.Go(func() { // ends when the other side does; joined below
-				_, _ = io.Copy(inside, outside) // as above
-				_ = inside.Close()              // so the other ends
-			})
-			all.Go(func() { // ends when the engine does, or the other side; joined below
-				_, _ = io.Copy(outside, inside) // as above
-				_ = outside.Close()             // so the other ends
-			})
-		}
-	})
-	t.Cleanup(func() {
-		expect.Equal(t, "closed", errors.Join(listener.Close(), client.Close()), nil)
-		all.Wait()
-	})
-	return listener.Addr().String()
+// What does not run here of the tests that docs/guarantees.md names, as patterns of -skip, and what it needs of servers that this engine is not.
+const (
+	needCluster  = "nodes and slots of a cluster, or a Sentinel"
+	needReplica  = "a replica, which is cut off or promoted"
+	needRefusals = "a server that refuses PUBLISH in scripts, as a text does that a proxy puts before each of them"
+	needUsers    = "users with few rights"
+)
+
+var away = map[string]string{
+	"Test/(cluster|sentinel|serverless)":                                               needCluster,
+	"Test/few_rights":                                                                  needUsers,
+	"TestWhatALoadReturnsReachesWhoeverWaitsForIt/./that_polls$":                       needUsers,
+	"TestAFailoverForgetsNothingThatAReplicaHasAcknowledged":                           needReplica,
+	"TestAnInvalidationThatNoReplicaHasIsAnErrorAndPendingUntilOneDoes":                needReplica,
+	"TestNoServerVouchesForWritesThatAreMadeElsewhere":                                 needReplica,
+	"TestANoticeThatIsLostOnAClustersBusIsMissedWithinSeconds":                         needCluster,
+	"TestAKindAndEverythingCanBeInvalidatedOnTheOtherNodesWhileANodeIsAway":            needCluster,
+	"TestTaggedEntriesOfOtherNodesAreHitsWhileANodeIsAwayAndTheirTagsCanBeInvalidated": needCluster,
+	"TestInvalidationsOfANodeThatHangsArePendingAndThoseOfOthersSent":                  needCluster,
+	"TestNoDrawnWriteInOrderLeavesAnOldValueOfWhatIsMadeOfOthers":                      needCluster,
+	"TestWhatAWriterNamesLaterEndsWhenRedisHasAcknowledgedWhatItNamesFirst":            needCluster,
+	"TestWhatComesAfterWhatIsPendingEndsAgainAfterIt":                                  needCluster,
+	"TestNothingStaleIsReadWhileSlotsMoveKeyByKey":                                     needCluster,
+	"TestInvalidationsOfKeysWhoseSlotIsMovedAreDone":                                   needCluster,
+	"TestTagsWhoseEpochsAreMovedCanBeInvalidated":                                      needCluster,
+	"TestIntentsOnKeysWhoseSlotIsMovedAreDone":                                         needCluster,
+	"TestATierIsNotUsedOnAServerWhoseScriptsMayNotPublish":                             needRefusals,
+	"TestAnEchoThatIsPublishedWithoutAScriptVouchesForWhatNeverArrives":                needRefusals,
+	"TestOnAServerWhoseScriptsMayNotPublishTheProcessSendsNotices":                     needRefusals,
+	"TestOnAServerWhoseScriptsMayNotPublishWaitersAreWokenAllTheSame":                  needRefusals,
+	"TestWhatAServerRefusesToPublishWithinAScriptItsProcessPublishes":                  needRefusals,
 }
 
-func init() { // what these tests ask beside
-	plain["HKEYS"] = command{2, func(r *run, args []string) any {
-		keys := []any{}
-		for _, p := range r.fields(args[0]) {
-			keys = append(keys, p.field)
-		}
-		return keys
-	}}
-	plain["KEYS"] = command{2, func(r *run, args []string) any {
-		keys := []any{}
-		for key := range r.keys.items {
-			if is, _ := path.Match(args[0], key); is {
-				keys = append(keys, key)
-			}
-		}
-		return keys
-	}}
-	plain["SCRIPT"] = command{2, func(r *run, _ []string) any { // FLUSH
-		clear(r.engine.scripts)
-		return "OK"
-	}}
-}
+// beside are more tests of package cacheguard that run here.
+var beside = []string{"TestPromises", "TestSelfCheckSucceedsWhereEverythingWorks", "TestAClockThatIsWrongDoesNotMakeEntriesStale"}
 
-// The tests are in package cacheguard, whose module does without this one.
+// folders have the tests of the promises.
+var folders = []string{"cacheguard", "middleware", "bench", "internal/redis/wake", "internal/redis/script"}
+
+// TestPromisesHoldInMemory runs the test of each promise on this engine, in the place of redis-server: REDISTEST_SERVER is the switch.
 func TestPromisesHoldInMemory(t *testing.T) {
 	t.Parallel()
-	here := serve(t, Config{MaxBytes: 256 << 20})
-	behind := serve(t, Config{MaxBytes: 256 << 20, Now: func() time.Time { return time.Now().Add(-48 * time.Hour) }})
-	const tests = "^(TestPromises|TestSelfCheckSucceedsOnOtherKindsOfRedis|TestAClockThatIsWrongDoesNotMakeEntriesStale)$/^(miniredis)?$"
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-vet=off", "-run", tests, ".")
-	if program := os.Getenv("CACHEGUARD_TEST_PROGRAM"); program != "" { // make test has linked it already
-		cmd = exec.CommandContext(t.Context(), program, "-test.count=1", "-test.v", "-test.timeout=10m", "-test.run="+tests)
+	here := map[string][]string{"cacheguard": beside}
+	for _, name := range promised(t) {
+		if away[name] == "" && expect.Drawn(3) {
+			folder := folderOf(t, name)
+			here[folder] = append(here[folder], name)
+		}
 	}
-	cmd.Dir = "../cacheguard"
-	cmd.Env = append(os.Environ(), "CACHEGUARD_TEST_MINIREDIS="+here, "CACHEGUARD_TEST_BEHIND="+behind)
+	for folder, names := range here {
+		if folder != "cacheguard" && expect.Samples(0, 1) == 0 {
+			continue // it has few, and is linked first
+		}
+		t.Run(folder, func(t *testing.T) {
+			t.Parallel()
+			runHere(t, folder, names)
+		})
+	}
+}
+
+func TestWhatIsAwayIsPromised(t *testing.T) {
+	t.Parallel()
+	all := promised(t)
+	for pattern := range away {
+		if name, _, _ := strings.Cut(pattern, "/"); name != "Test" && !slices.Contains(all, name) {
+			t.Errorf("docs/guarantees.md does not name %s", name)
+		}
+	}
+}
+
+// promised are the tests that docs/guarantees.md names.
+func promised(t *testing.T) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n### The test of each\n")
+	table, _, _ := strings.Cut(rest, "\n## ")
+	for _, found := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(table, -1) {
+		names = append(names, found[1])
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) < 70 {
+		t.Fatalf("docs/guarantees.md names only %q", names)
+	}
+	return names
+}
+
+func folderOf(t *testing.T, test string) string {
+	t.Helper()
+	for _, folder := range folders {
+		if exec.CommandContext(t.Context(), "grep", "-rq", "^func "+test+"(", "../"+folder, "--include=*_test.go").Run() == nil {
+			return folder
+		}
+	}
+	t.Fatalf("no folder of %q has %s", folders, test)
+	return ""
+}
+
+// runHere runs tests of a folder on this engine, and sees that each has passed.
+func runHere(t *testing.T, folder string, names []string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, skipped := "^("+strings.Join(names, "|")+")$", strings.Join(slices.Collect(maps.Keys(away)), "|")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-vet=off", "-timeout=10m", "-run", tests, "-skip", skipped, ".")
+	if program := os.Getenv("CACHEGUARD_TEST_PROGRAM"); program != "" && folder == "cacheguard" { // make test has linked it already
+		cmd = exec.CommandContext(t.Context(), program, "-test.v", "-test.timeout=10m", "-test.run="+tests, "-test.skip="+skipped)
+	}
+	cmd.Dir = "../" + folder
+	cmd.Env = append(os.Environ(), "REDISTEST_SERVER="+self, "CACHEGUARD_TEST_BEHIND="+startBehind(t, self))
 	text, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
-	for _, ran := range []string{"TestPromises/miniredis", "TestSelfCheckSucceedsOnOtherKindsOfRedis/miniredis", "TestAClockThatIsWrongDoesNotMakeEntriesStale"} {
-		if !strings.Contains(string(text), "--- PASS: "+ran+" ") {
-			t.Errorf("%s was not run:\n%s", ran, text)
+	for _, name := range names {
+		if !strings.Contains(string(text), "--- PASS: "+name+" ") {
+			t.Errorf("%s was not run:\n%s", name, text)
 		}
 	}
+}
+
+// startBehind starts a server whose clock is behind, and returns its address.
+func startBehind(t *testing.T, self string) string {
+	t.Helper()
+	port := strconv.Itoa(redistest.FreePort(t))
+	redistest.Serve(t, exec.CommandContext(t.Context(), self, "--port", port, behind))
+	addr := net.JoinHostPort("127.0.0.1", port)
+	redistest.Await(t, "it listens", func() bool {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", addr)
+		if err == nil {
+			_ = conn.Close() // always nil
+		}
+		return err == nil
+	})
+	return addr
 }

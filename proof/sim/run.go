@@ -108,7 +108,7 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 	return r
 }
 
-// openRedis opens the Redis of a run. Its clock is that of the bubble.
+// openRedis opens the Redis of a run, in the bubble, whose clock it reads.
 func openRedis(t *testing.T) *redis.Client {
 	t.Helper()
 	rdb, err := memory.New(memory.Config{MaxBytes: 64 << 20})
