@@ -123,9 +123,9 @@ func runHere(t *testing.T, folder string, names []string) {
 		t.Fatal(err)
 	}
 	tests, skipped := "^("+strings.Join(names, "|")+")$", strings.Join(slices.Collect(maps.Keys(away)), "|")
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-vet=off", "-timeout=10m", "-run", tests, "-skip", skipped, ".")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-vet=off", "-timeout=30m", "-run", tests, "-skip", skipped, ".")
 	if program := os.Getenv("CACHEGUARD_TEST_PROGRAM"); program != "" && folder == "cacheguard" { // make test has linked it already
-		cmd = exec.CommandContext(t.Context(), program, "-test.v", "-test.timeout=10m", "-test.run="+tests, "-test.skip="+skipped)
+		cmd = exec.CommandContext(t.Context(), program, "-test.v", "-test.timeout=30m", "-test.run="+tests, "-test.skip="+skipped)
 	}
 	cmd.Dir = "../" + folder
 	cmd.Env = append(os.Environ(), "REDISTEST_SERVER="+self, "CACHEGUARD_TEST_BEHIND="+startBehind(t, self))

@@ -3,6 +3,8 @@
 // the database. The three caches are in internal/crowd/main.go.
 //
 // It needs nothing but Go. REDIS_URL names a real Redis to use instead of the embedded one.
+// A service without a Redis takes memory.New(memory.Config{MaxBytes: 64 << 20}) of module memory for its client: the same
+// calls, and the same promises within its process.
 //
 // This program only compiles and runs the other, because go run says nothing while it compiles, and the first time that takes
 // a minute. It imports the standard library alone, so it is there within seconds.
