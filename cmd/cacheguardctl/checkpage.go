@@ -316,7 +316,7 @@ func hottest(guards []*pagedGuard) []finding {
 	keys := slices.SortedFunc(maps.Keys(rates), func(a, b string) int { return cmp.Or(cmp.Compare(rates[b], rates[a]), cmp.Compare(a, b)) })
 	var said []string
 	for _, key := range keys[:min(mostHot, len(keys))] {
-		said = append(said, fmt.Sprintf("%q about %.0f gets/s", key, rates[key]))
+		said = append(said, fmt.Sprintf("about %.0f gets/s for %q", rates[key], key))
 	}
 	if said == nil {
 		return nil

@@ -90,7 +90,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		`warning shop-1: it has 1000 gets/s, the next one has 9; its hottest key is "home"`,
 	}, "\n"))
 	hot := said.Findings[len(said.Findings)-1]
-	expect.Equal(t, "hottest", hot.Result+" "+hot.Check+": "+hot.Detail, `ok hottest keys: "home" about 850 gets/s, "a" about 70 gets/s`)
+	expect.Equal(t, "hottest", hot.Result+" "+hot.Check+": "+hot.Detail, `ok hottest keys: about 850 gets/s for "home", about 70 gets/s for "a"`)
 	expect.Equal(t, "dead instances", strings.Count(r.out, "connection refused"), 1)
 }
 

@@ -21,33 +21,6 @@ import (
 // pages is how many keys the fleet's other work has.
 const pages = 20
 
-// trouble is what TestDrill makes.
-type trouble struct {
-	section string // of the documentation: the answer
-	make    func(*fleet)
-	again   func(*fleet) // keeps it; nil: it stays by itself
-}
-
-var troubles = []trouble{
-	{"A loader is slow", (*fleet).slowLoader, func(f *fleet) { f.ask(0, "/get?key=report&held=yes") }},
-	{"An instance died while it loaded", (*fleet).deadHolder, nil},
-	{"Loads wait for MaxLoads", (*fleet).saturatedMaxLoads, (*fleet).saturatedMaxLoads},
-	{"Redis is frozen", (*fleet).frozenRedis, nil},
-	{"Redis is slow", (*fleet).slowRedis, nil},
-	{"Redis is full", (*fleet).fullRedis, nil},
-	{"The user lacks a right", (*fleet).missingRight, nil},
-	{"The subscription is dead", (*fleet).deadSubscription, nil},
-	{"Entries cannot be decoded", (*fleet).damagedEntries, (*fleet).damagedEntries},
-	{"A key is hot", (*fleet).hotKey, (*fleet).hotKey},
-	{"A lock is not given up", (*fleet).heldLock, nil},
-	{"An intent stands and nobody is there", (*fleet).forgottenIntent, (*fleet).forgottenIntent},
-	{"An intent stands and nobody is there", (*fleet).hangingWrite, (*fleet).hangingWrite},
-	{"Loads fail", (*fleet).lockedTable, (*fleet).lockedTable},
-	{"The feed is behind", (*fleet).unpublished, nil},
-	{"A feed invalidates kinds whole", (*fleet).unmappableRow, nil},
-	{"The slot fills the disk", (*fleet).unreadSlot, (*fleet).growLog},
-}
-
 // TestDrill makes one of the troubles on a fleet that has other work, and leaves it to somebody who has docs/at-3am.md for as long as
 // DRILL says. TROUBLE chooses it by a number from 1; otherwise chance does. Without DRILL it ends when the trouble is made.
 func TestDrill(t *testing.T) {
@@ -61,13 +34,13 @@ func TestDrill(t *testing.T) {
 		number = 1 + rand.IntN(len(troubles))
 	}
 	trouble := troubles[number-1]
-	f := startFleet(t, trouble.section, os.Getenv("DRILL") != "" || number > len(troubles)-3) // what it has gives nothing away in a drill
+	f := startFleet(t, trouble.section, os.Getenv("DRILL") != "" || trouble.feed) // what it has gives nothing away in a drill
 	stop := f.work()
 	defer stop()
 	f.secret = true
 	trouble.make(f)
 	f.rehearse(length, number)
-	t.Logf("It was: %s (docs/at-3am.md)", trouble.section)
+	t.Logf("It was: %s (docs/at-3am.md)", trouble.title)
 }
 
 func TestTheDrillEndsWhenSomebodyNamesTheTrouble(t *testing.T) {
@@ -134,10 +107,10 @@ func judge(number int, ended func()) http.Handler {
 		switch it := r.FormValue("it"); {
 		case it == "":
 			ended()
-			_, _ = fmt.Fprintf(w, "It was: %s\n", troubles[number-1].section)
-		case it == strconv.Itoa(number) || strings.EqualFold(it, troubles[number-1].section):
+			_, _ = fmt.Fprintf(w, "It was: %s\n", troubles[number-1].title)
+		case it == strconv.Itoa(number) || strings.EqualFold(it, troubles[number-1].title):
 			ended()
-			_, _ = fmt.Fprintf(w, "Yes: %s\n", troubles[number-1].section)
+			_, _ = fmt.Fprintf(w, "Yes: %s\n", troubles[number-1].title)
 		default:
 			_, _ = fmt.Fprintln(w, "No. Look again.")
 		}
@@ -162,7 +135,7 @@ func (f *fleet) rehearse(length time.Duration, number int) {
 	fmt.Fprintf(&card, "\nexport REDIS_URL=redis://app:secret@%s CACHEGUARD_PAGES=%s\ncacheguardctl() { %s \"$@\"; }\n", f.server.Addr(), f.pages(), ctl)
 	fmt.Fprintf(&card, "answer() { curl -s --data-urlencode \"it=$*\" %s; } # by its number below or its title; without one, you give up\n\n", desk.URL)
 	for i, one := range troubles {
-		fmt.Fprintf(&card, "%2d  %s\n", i+1, one.section)
+		fmt.Fprintf(&card, "%2d  %s\n", i+1, one.title)
 	}
 	fmt.Println(card.String())
 	for over := time.After(length); ; {

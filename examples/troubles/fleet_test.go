@@ -82,6 +82,9 @@ func startFleet(t *testing.T, title string, database bool) *fleet {
 
 func sectionOf(t *testing.T, title string) string {
 	t.Helper()
+	if title == "" { // it is in a table
+		return ""
+	}
 	text, err := os.ReadFile("../../docs/at-3am.md")
 	if err != nil {
 		t.Fatal(err)
@@ -228,11 +231,17 @@ func (f *fleet) ctl(code int, args string, with ...string) {
 // run runs cacheguardctl with the rights of the service.
 func (f *fleet) run(args ...string) (code int, out string) {
 	f.Helper()
-	cmd := exec.CommandContext(f.Context(), command(f.T), args...)
-	cmd.Env = append(os.Environ(), "REDIS_URL=redis://app:secret@"+f.server.Addr(), "CACHEGUARD_PAGES="+f.pages())
-	if !slices.Contains(args, "cdc") {
-		cmd.Env = append(cmd.Env, "CACHEGUARD_PAGES=") // check alone is about Redis
+	if slices.Contains(args, "cdc") {
+		return f.runAt(f.pages(), args...)
 	}
+	return f.runAt("", args...) // check alone is about Redis
+}
+
+// runAt is run with pages in its environment.
+func (f *fleet) runAt(pages string, args ...string) (code int, out string) {
+	f.Helper()
+	cmd := exec.CommandContext(f.Context(), command(f.T), args...)
+	cmd.Env = append(os.Environ(), "REDIS_URL=redis://app:secret@"+f.server.Addr(), "CACHEGUARD_PAGES="+pages)
 	text, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

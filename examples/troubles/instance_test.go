@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -137,6 +138,9 @@ func (in *instance) serve() {
 	mux.HandleFunc("/lock", in.lock)
 	mux.HandleFunc("/write", func(http.ResponseWriter, *http.Request) { in.writes.Add(1) }) // and it does not invalidate
 	mux.HandleFunc("/intend", in.intend)
+	mux.HandleFunc("/invalidate", func(_ http.ResponseWriter, r *http.Request) {
+		in.must(in.guard.Invalidate(context.Background(), r.FormValue("key")))
+	})
 	mux.HandleFunc("/update", in.update)
 	mux.HandleFunc("/release", func(http.ResponseWriter, *http.Request) { in.once.Do(func() { close(in.release) }) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -146,7 +150,7 @@ func (in *instance) serve() {
 	in.must(server.Serve(listener))
 }
 
-// get gets a key so often, and answers at once if the loader is held. With the parameter fails, the loader does.
+// get gets a key so often, and answers at once if the loader is held. With the parameters fails, panics and large, the loader fails, panics, or returns too much.
 func (in *instance) get(w http.ResponseWriter, r *http.Request) {
 	key, held := r.FormValue("key"), r.FormValue("held") != ""
 	times, err := strconv.Atoi(r.FormValue("times"))
@@ -160,8 +164,13 @@ func (in *instance) get(w http.ResponseWriter, r *http.Request) {
 			case <-ctx.Done():
 			}
 		}
-		if r.FormValue("fails") != "" {
+		switch {
+		case r.FormValue("fails") != "":
 			return "", errors.New("relation reports is locked")
+		case r.FormValue("panics") != "":
+			panic("oops")
+		case r.FormValue("large") != "":
+			return strings.Repeat("x", 9<<20), nil // more than MaxValueBytes
 		}
 		return fmt.Sprint("value ", in.writes.Load()), context.Cause(ctx)
 	}

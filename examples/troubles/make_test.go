@@ -3,6 +3,7 @@ package troubles
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -98,6 +99,70 @@ func (f *fleet) forgottenIntent() { f.ask(0, "/intend?key=report") }
 
 // hangingWrite makes the first instance begin an Update whose write does not return.
 func (f *fleet) hangingWrite() { f.ask(0, "/update?key=report") }
+
+// neverSubscribed takes the channels away before the first call that needs messages.
+func (f *fleet) neverSubscribed() {
+	f.redis("ACL", "SETUSER", "app", "resetchannels")
+	f.ask(0, "/get?key=a")
+}
+
+func (f *fleet) goneRedis() { f.server.Kill() }
+
+func (f *fleet) lostData() {
+	f.ask(0, "/get?key=a")
+	f.redis("FLUSHALL")
+}
+
+func (f *fleet) bypassed() {
+	if code, said := f.run("--prefix", "shop", "bypass", "10m", "--yes"); code != 0 {
+		f.Fatal(said)
+	}
+}
+
+func (f *fleet) otherPassword() {
+	f.redis("ACL", "SETUSER", "app", "resetpass", ">other")
+	f.redis("CLIENT", "KILL", "USER", "app")
+}
+
+func (f *fleet) replica() { f.redis("REPLICAOF", "127.0.0.1", "1") }
+
+func (f *fleet) lacksReplicas() { f.redis("CONFIG", "SET", "min-replicas-to-write", "1") }
+
+// mistyped invalidates what nobody loads.
+func (f *fleet) mistyped() {
+	f.ask(0, "/get?key=page:1")
+	f.ask(0, "/invalidate?key=pgae:1")
+}
+
+func (f *fleet) largeValue() { f.ask(0, "/get?key=archive&large=yes") }
+
+func (f *fleet) panics() {
+	for n := range pages {
+		f.ask(0, fmt.Sprintf("/get?key=report:%d&panics=yes", n))
+	}
+}
+
+func (f *fleet) hangingInstance() {
+	f.instances[2].Pause()
+	f.Cleanup(f.instances[2].Resume)
+}
+
+func (f *fleet) evicting() {
+	f.redis("CONFIG", "SET", "maxmemory", "64mb", "maxmemory-policy", "allkeys-lru")
+}
+
+// tooManyClients lets nobody connect but who is.
+func (f *fleet) tooManyClients() { f.redis("CONFIG", "SET", "maxclients", "1") }
+
+// deadLockHolder kills the first instance, which has a lock that the second one waits for.
+func (f *fleet) deadLockHolder() {
+	f.ask(0, "/lock?name=import")
+	redistest.Await(f, "it has the lock", func() bool {
+		_, said := f.run("--lock-prefix", "jobs", "locks", "show", "import")
+		return strings.Contains(said, "shop-1")
+	})
+	f.instances[0].Kill()
+}
 
 // silentWrite writes past the cache, which has the key.
 func (f *fleet) silentWrite() {
