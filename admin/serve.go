@@ -48,7 +48,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	status := http.StatusBadGateway // Redis does not do what it should
-	if p, is := errors.AsType[*problem](err); is {
+	var p *problem
+	if errors.As(err, &p) {
 		status = p.status
 	}
 	answer(w, status, map[string]string{"error": err.Error()})

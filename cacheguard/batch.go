@@ -70,7 +70,8 @@ func (b *batch) obtain(ctx context.Context, key string) (any, error) {
 	if !ok { // it got the lease later, and has a slot of its own
 		return b.loadOne(ctx, key)
 	}
-	if late, is := errors.AsType[*loadTimeout](got.Err); is {
+	var late *loadTimeout
+	if errors.As(got.Err, &late) {
 		got.Err = &loadTimeout{key, late.limit}
 	}
 	loadingOf(ctx).ttl.Store(b.loading.ttl.Load())

@@ -160,7 +160,8 @@ func TestWithFailClosedAnOpenBreakerIsARedisError(t *testing.T) {
 	rule := proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
 	for range 200 {
 		_, err := Get(context.Background(), f.guards[0], "k", unwanted[int](t))
-		if failed, ok := errors.AsType[*RedisError](err); !ok || failed.Key != "k" {
+		var failed *RedisError
+		if !errors.As(err, &failed) || failed.Key != "k" {
 			t.Fatal(err)
 		}
 	}
@@ -209,7 +210,8 @@ func TestWritesFailAtOnceWhileTheBreakerIsOpenAndInvalidationsArePending(t *test
 		"Intent.Done": func() error { return ended.Done(ctx) },
 	} {
 		err := write()
-		if failed, is := errors.AsType[*RedisError](err); !is || !errors.Is(failed, breaker.ErrOpen) || !strings.Contains(err.Error(), breaker.ErrOpen.Error()+": ") {
+		var failed *RedisError
+		if !errors.As(err, &failed) || !errors.Is(failed, breaker.ErrOpen) || !strings.Contains(err.Error(), breaker.ErrOpen.Error()+": ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -159,7 +159,8 @@ func TestABypassThatCannotBeIsRefused(t *testing.T) {
 	}
 	proxy.On(redistest.Command("set"), redistest.ReplyError("LOADING Redis is loading"))
 	err := f.guards[0].BypassFleet(t.Context(), time.Minute)
-	if failed, is := errors.AsType[*RedisError](err); !is || failed.Op != "bypass" {
+	var failed *RedisError
+	if !errors.As(err, &failed) || failed.Op != "bypass" {
 		t.Error(err)
 	}
 	expect.Equal(t, "bypassed", f.guards[0].Stats().Bypassed, false)

@@ -123,7 +123,7 @@ func TestEveryCauseOfTheLibraryMatchesOnEveryInstance(t *testing.T) {
 			close(db.release)
 			expect.ErrorIs(t, (<-first).err, c.err)
 			err := (<-second).err
-			if _, elsewhere := errors.AsType[*LoadError](err); !elsewhere {
+			if !errors.As(err, new(*LoadError)) {
 				t.Error(err)
 			}
 			for _, own := range ownCauses {
@@ -201,7 +201,8 @@ func TestTheTextOfAFailureIsInRedisForAsLongAsItCounts(t *testing.T) {
 	fail := func(context.Context) (string, error) { return "", errors.New("user=root password=hunter2") }
 	fails := func(i int) *LoadError {
 		_, err := Get(t.Context(), f.guards[i], "k", fail)
-		failed, _ := errors.AsType[*LoadError](err)
+		var failed *LoadError
+		_ = errors.As(err, &failed)
 		return failed
 	}
 	redistest.Await(t, "a failure is shared while it counts", func() bool {
@@ -243,7 +244,8 @@ func TestRedactErrorSaysWhatOthersGetOfAnError(t *testing.T) {
 						t.Fatalf("the text is in Redis: %q", there)
 					}
 					_, others := Get(t.Context(), f.guards[1], key, fail)
-					failed, is := errors.AsType[*LoadError](others)
+					var failed *LoadError
+					is := errors.As(others, &failed)
 					return counts && strings.Contains(own.Error(), "hunter2") && is && failed.Message == "load failed"
 				})
 			}
@@ -258,7 +260,8 @@ func TestAFailureOfAnEarlierVersionOfTheLibraryIsShared(t *testing.T) {
 	now := f.redis.Time(t.Context()).Val().UnixMilli()
 	f.redis.HSet(t.Context(), f.lease("k"), "deadline", now+60_000, "length", 60_000, "failed", "token", "error", "from before", "failures", 1)
 	_, err := Get(t.Context(), f.guards[0], "k", unwanted[string](t))
-	failed, _ := errors.AsType[*LoadError](err)
+	var failed *LoadError
+	_ = errors.As(err, &failed)
 	expect.Equal(t, "message", failed.Message, "from before")
 }
 

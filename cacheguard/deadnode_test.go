@@ -55,7 +55,8 @@ func TestTaggedEntriesOfOtherNodesAreHitsWhileANodeIsAwayAndTheirTagsCanBeInvali
 		}
 	}
 	err := g.InvalidateTags(ctx, "t")
-	if failed, is := errors.AsType[*RedisError](err); !is || failed.Key != "t" {
+	var failed *RedisError
+	if !errors.As(err, &failed) || failed.Key != "t" {
 		t.Errorf("error: %v", err)
 	}
 	for part := range breaker.Parts {
@@ -110,7 +111,8 @@ func TestAKindAndEverythingCanBeInvalidatedOnTheOtherNodesWhileANodeIsAway(t *te
 		call      func(context.Context) error
 	}{{epoch.OfKind("thing"), "thing", things.InvalidateAll}, {epoch.All, "", g.InvalidateAll}} {
 		err := many.call(ctx)
-		if failed, is := errors.AsType[*RedisError](err); !is || failed.Key != many.key {
+		var failed *RedisError
+		if !errors.As(err, &failed) || failed.Key != many.key {
 			t.Errorf("error: %v", err)
 		}
 		for part := range breaker.Parts {

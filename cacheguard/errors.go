@@ -153,8 +153,7 @@ var ownNames = failure.NewNames(ownCauses, nil, nil)
 
 // absentAlone reports whether the error is plain absence, and not another failure that wraps it, such as a panic.
 func absentAlone(err error) bool {
-	_, panicked := errors.AsType[*PanicError](err)
-	return !panicked && errors.Is(err, ErrNotFound)
+	return errors.Is(err, ErrNotFound) && !errors.As(err, new(*PanicError))
 }
 
 // unanswered is the error of a call that was not answered.

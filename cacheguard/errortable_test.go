@@ -154,7 +154,8 @@ func TestNoFaultAtAnyStepOfAChangeMakesItsNilWrongOrItsErrorNameless(t *testing.
 					rule := x.proxy.On(scriptOf(step), fault).Times(1)
 					value, err := x.until(rule, change.run)
 					wrote := x.written() == value
-					failed, ok := errors.AsType[*RedisError](err)
+					var failed *RedisError
+					ok := errors.As(err, &failed)
 					switch {
 					case !ok && wrote: // nil, or the lock alone was in trouble, as on a busy machine: all else is done
 						expect.Equal(t, "there, afterwards", x.read(1), value)
@@ -206,7 +207,8 @@ func TestACallerWhoLeavesAfterTheCommitGetsTheAnswerOfOneWhoStays(t *testing.T) 
 					return
 				}
 				err := <-answer
-				failed, is := errors.AsType[*RedisError](err)
+				var failed *RedisError
+				is := errors.As(err, &failed)
 				if x.written() == "old" { // a busy machine: the first step took too long
 					expect.Equal(t, "it says so", is && failed.begins() || errors.Is(err, rwlock.ErrNotAcquired), true)
 					return
@@ -260,7 +262,8 @@ func TestAChangeBesideAFullRedisIsMadeOrSaysThatItIsNot(t *testing.T) {
 			full("1")
 			err := change.run(context.Background(), x.caches[0], x.row, "new")
 			if !strings.Contains(name, "Invalidate") { // the intent needs room
-				failed, ok := errors.AsType[*RedisError](err)
+				var failed *RedisError
+				ok := errors.As(err, &failed)
 				expect.Equal(t, "it says that nothing is written", ok && failed.begins() && !Written(err), true)
 				expect.Equal(t, "written", x.written(), "old")
 			} else {

@@ -151,7 +151,7 @@ var everyStep = map[string]struct {
 		mustGet(t, f.guards[1], "k", returns("old"))
 		err := f.guards[0].Invalidate(context.Background(), "k")
 		<-rule.Hit() // it is sent in any case
-		if _, failed := errors.AsType[*RedisError](err); err != nil && !failed {
+		if err != nil && !errors.As(err, new(*RedisError)) {
 			t.Errorf("Invalidate: %v", err)
 		}
 		expect.Equal(t, "here", mustGet(t, f.guards[0], "k", returns("new")), "new")
@@ -199,8 +199,8 @@ func TestFailClosedReturnsTheRedisError(t *testing.T) {
 		f, proxy := broken(t, shared, Config{FailClosed: true, LeaseTTL: time.Minute})
 		proxy.On(steps[name], redistest.ReplyError("LOADING not yet"))
 		_, err := Get(context.Background(), f.guards[0], "k", unwanted[string](t))
-		failed, ok := errors.AsType[*RedisError](err)
-		if !ok || failed.Op != name || failed.Key != "k" || failed.Err == nil {
+		var failed *RedisError
+		if !errors.As(err, &failed) || failed.Op != name || failed.Key != "k" || failed.Err == nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -227,8 +227,8 @@ func TestWithoutRedisCallersStillShareLoads(t *testing.T) {
 		t.Errorf("%d loads", n)
 	}
 	err := f.guards[0].Invalidate(context.Background(), "a", "b")
-	failed, ok := errors.AsType[*RedisError](err)
-	if !ok || failed.Op != "invalidate" || failed.Key != "a" {
+	var failed *RedisError
+	if !errors.As(err, &failed) || failed.Op != "invalidate" || failed.Key != "a" {
 		t.Errorf("Invalidate: %v", err)
 	}
 }
@@ -238,7 +238,7 @@ func TestAnInvalidateWhoseReplyIsLostSaysSo(t *testing.T) {
 	f, proxy := broken(t, shared, Config{RedisTimeout: brisk})
 	mustGet(t, f.guards[1], "k", returns("old"))
 	rule := proxy.On(scriptOf("invalidate"), redistest.SwallowReply)
-	if _, ok := errors.AsType[*RedisError](f.guards[0].Invalidate(context.Background(), "k")); !ok {
+	if !errors.As(f.guards[0].Invalidate(context.Background(), "k"), new(*RedisError)) {
 		t.Error("no *RedisError")
 	}
 	<-rule.Hit()

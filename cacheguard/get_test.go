@@ -134,8 +134,8 @@ var endings = map[string]struct {
 	"panics": {
 		func(context.Context) (any, error) { panic("boom") },
 		func(_ any, err error) bool {
-			p, ok := errors.AsType[*PanicError](err)
-			return ok && p.Value == "boom" && p.Key == "k" && strings.Contains(string(p.Stack), "get_test.go")
+			var p *PanicError
+			return errors.As(err, &p) && p.Value == "boom" && p.Key == "k" && strings.Contains(string(p.Stack), "get_test.go")
 		},
 	},
 	"panics with an error": {
@@ -144,11 +144,11 @@ var endings = map[string]struct {
 	},
 	"panics with nil": {
 		func(context.Context) (any, error) { panic(nil) },
-		func(_ any, err error) bool { _, ok := errors.AsType[*PanicError](err); return ok },
+		func(_ any, err error) bool { return errors.As(err, new(*PanicError)) },
 	},
 	"calls Goexit": {
 		func(context.Context) (any, error) { runtime.Goexit(); return nil, nil },
-		func(_ any, err error) bool { _, ok := errors.AsType[*PanicError](err); return ok },
+		func(_ any, err error) bool { return errors.As(err, new(*PanicError)) },
 	},
 	"returns what cannot be encoded": {
 		func(context.Context) (any, error) { return func() {}, nil },

@@ -111,7 +111,7 @@ func TestWhereverUsersCodeExitsItsCallersGetAPanicError(t *testing.T) {
 				cfg.Name = "thing"
 				c := newCaches(t, f, cfg)[0]
 				err := read(t.Context(), c)
-				if _, is := errors.AsType[*PanicError](err); !is {
+				if !errors.As(err, new(*PanicError)) {
 					t.Errorf("error %v", err)
 				}
 				cfg.Load = func(_ context.Context, id int) (thing, error) { return thing{ID: id}, nil }
@@ -234,7 +234,7 @@ func TestAPanicWithErrNotFoundIsNoAbsence(t *testing.T) {
 	_, err := Get(context.Background(), f.guards[0], "k", func(context.Context) (string, error) {
 		panic(fmt.Errorf("must: %w", ErrNotFound))
 	})
-	if _, ok := errors.AsType[*PanicError](err); !ok {
+	if panicked := (*PanicError)(nil); !errors.As(err, &panicked) {
 		t.Errorf("first: %v", err)
 	}
 	expect.Equal(t, "absence stored", f.exists(f.value("k")), false)

@@ -151,7 +151,8 @@ func TestWhenRedisFailsInspectHasWhatIsKnownHere(t *testing.T) {
 	proxy.On(scriptOf("inspect"), redistest.ReplyError("LOADING Redis is loading"))
 	_ = g.Invalidate(t.Context(), "k")
 	i, err := g.Inspect(t.Context(), "k")
-	if failed, is := errors.AsType[*RedisError](err); !is || failed.Op != "inspect" {
+	var failed *RedisError
+	if !errors.As(err, &failed) || failed.Op != "inspect" {
 		t.Error(err)
 	}
 	expect.Equal(t, "pending", i.Here.Pending, true)

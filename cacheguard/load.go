@@ -119,7 +119,7 @@ func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 		}
 	})
 	out := l.await(ctx, j, done)
-	if _, late := errors.AsType[*loadTimeout](out.err); late {
+	if errors.As(out.err, new(*loadTimeout)) {
 		load.told.Store(true)
 		l.judge(ctx, j, load, l.cfg.LoadTimeout, out.err) // now, as its loader may never return
 	}
@@ -214,7 +214,7 @@ func (l *loaders) await(ctx context.Context, j *load, done <-chan loaded) loaded
 
 // tells is the text of LoadTimeout for other instances; none for another end. What the program makes of it may panic or end its goroutine.
 func (l *loaders) tells(j *load, cause error) (text string) {
-	if _, late := errors.AsType[*loadTimeout](cause); !late {
+	if !errors.As(cause, new(*loadTimeout)) {
 		return ""
 	}
 	told := make(chan string)
@@ -237,7 +237,7 @@ const outlived = time.Second
 
 // outlives reports a load that goes on, as done says, when its context has ended by LoadTimeout: callers have an error, and its slot is still taken.
 func outlives[T any](l *loaders, key string, cause error, done <-chan T) {
-	if _, late := errors.AsType[*loadTimeout](cause); !late || !l.tellsSlow() {
+	if !errors.As(cause, new(*loadTimeout)) || !l.tellsSlow() {
 		return
 	}
 	l.tasks.Try(func() { // stop: the timer
@@ -284,8 +284,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 			j.encode(&out)
 		}
 		if err != nil { // asked here, because what makes a text of it may panic too
-			_, panicked := errors.AsType[*PanicError](err)
-			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), j.policy.names.Encode(err, l.cfg.textOf(err))
+			out.absent, out.text = absentAlone(err), j.policy.names.Encode(err, l.cfg.textOf(err))
 		}
 		if out.absent && j.tags != nil {
 			tags = j.tags(nil)

@@ -46,7 +46,7 @@ func TestOfLoadersThatPanicOneIsLoggedEveryTenSeconds(t *testing.T) {
 	get := func(key string) {
 		t.Helper()
 		_, err := Get(context.Background(), g, key, panics)
-		if _, ok := errors.AsType[*PanicError](err); !ok {
+		if !errors.As(err, new(*PanicError)) {
 			t.Error(err)
 		}
 	}

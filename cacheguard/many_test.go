@@ -175,8 +175,8 @@ func TestTheErrorsOfAGetManyNameTheirKeys(t *testing.T) {
 		joined, _ := err.(interface{ Unwrap() []error })
 		var failed []string
 		for _, e := range joined.Unwrap() {
-			k, ok := errors.AsType[*KeyError](e)
-			if !ok || k.Key != "" && !errors.Is(e, broken) {
+			var k *KeyError
+			if !errors.As(e, &k) || k.Key != "" && !errors.Is(e, broken) {
 				t.Errorf("%s: %v", name, e)
 			}
 			failed = append(failed, k.Key)

@@ -140,7 +140,7 @@ type statusError struct{ code int }
 func (e *statusError) Error() string { return "status " + strconv.Itoa(e.code) }
 
 func statusOf(err error) int {
-	if s, is := errors.AsType[*statusError](err); is {
+	if s := (*statusError)(nil); errors.As(err, &s) {
 		return s.code
 	}
 	return 0

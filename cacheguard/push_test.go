@@ -141,7 +141,7 @@ func TestWhoeverWaitsForALoadThatTakesTooLongSharesItsFailure(t *testing.T) {
 	<-db.begun
 	held.Release()
 	got := <-early
-	_, shared := errors.AsType[*LoadError](got.err)
+	shared := errors.As(got.err, new(*LoadError))
 	expect.Equal(t, "the failure is the other's", shared, true)
 	expect.ErrorIs(t, (<-first).err, context.DeadlineExceeded)
 	expect.Equal(t, "loads", db.loads.Load(), 1)

@@ -157,7 +157,7 @@ func TestWhatIsRefusedBeforeRedisIsAskedIsNoFailureOfRedis(t *testing.T) {
 				bad := []string{"", strings.Repeat("k", 65_537), "\xff" + strings.Repeat("ä", 1<<16), "good", "a b\n\x00"}[draw.IntN(5)]
 				ctx := []context.Context{t.Context(), ended, late}[draw.IntN(3)]
 				err := all[name](ctx, bad)
-				if _, is := errors.AsType[*RedisError](err); is {
+				if errors.As(err, new(*RedisError)) {
 					t.Fatalf("seed %d: %s of %.40q is a failure of Redis: %.300v", seed, name, bad, err)
 				}
 				if err != nil && len(err.Error()) > longestText {
@@ -200,7 +200,7 @@ func TestWhatIsCutShortIsNoFailureOfRedis(t *testing.T) {
 	}()
 	_, err := g.Inspect(ctx, "k")
 	expect.ErrorIs(t, err, context.Canceled, why)
-	if _, is := errors.AsType[*RedisError](err); is {
+	if errors.As(err, new(*RedisError)) {
 		t.Error(err)
 	}
 	held.Release()

@@ -72,7 +72,8 @@ func TestAnInvalidationThatNoReplicaHasIsAnErrorAndPendingUntilOneDoes(t *testin
 			r.primary.CutOff(r.replica)
 			err := invalidate(g)
 			expect.ErrorIs(t, err, ErrNotReplicated)
-			if e, is := errors.AsType[*RedisError](err); !is || e.Op != "invalidate" {
+			var e *RedisError
+			if !errors.As(err, &e) || e.Op != "invalidate" {
 				t.Errorf("%v", err)
 			}
 			expect.Equal(t, "what another instance gets", mustGet(t, other, "k", tagged(2)), 2)
@@ -92,7 +93,8 @@ func TestAnIntentThatNoReplicaHearsOfIsAnError(t *testing.T) {
 	defer r.replica.Resume()
 	_, err := r.guards[0].Intend(t.Context(), Changes{Keys: []string{"k"}})
 	expect.ErrorIs(t, err, ErrNotReplicated)
-	if e, is := errors.AsType[*RedisError](err); !is || e.Op != "intend" {
+	var e *RedisError
+	if !errors.As(err, &e) || e.Op != "intend" {
 		t.Errorf("%v", err)
 	}
 }
@@ -106,7 +108,8 @@ func TestAnUpdateThatNoReplicaHearsOfDoesNotWrite(t *testing.T) {
 	err := r.guards[0].Update(t.Context(), "k", func(context.Context) error { written = true; return nil })
 	expect.ErrorIs(t, err, ErrNotReplicated)
 	expect.Equal(t, "it was written", written, false)
-	if e, is := errors.AsType[*RedisError](err); !is || e.Op != "update" {
+	var e *RedisError
+	if !errors.As(err, &e) || e.Op != "update" {
 		t.Errorf("%v", err)
 	}
 	locks := locksOf(t, r.guards[0])

@@ -198,7 +198,8 @@ func TestIntentsOnKeysWhoseSlotIsMovedAreDone(t *testing.T) {
 			expect.Equal(t, "pending", g.Stats().Pending, 0)
 			expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns(value)), value)
 			in, err := g.Intend(ctx, Changes{Keys: []string{"k"}})
-			if failed, is := errors.AsType[*RedisError](err); err != nil && (!is || failed.Op != "intend" || Written(err)) {
+			var failed *RedisError
+			if is := errors.As(err, &failed); err != nil && (!is || failed.Op != "intend" || Written(err)) {
 				t.Errorf("%s: %v", value, err)
 			} else if err == nil {
 				expect.Equal(t, "end, at "+value, in.Done(ctx), nil)

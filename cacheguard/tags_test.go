@@ -249,7 +249,8 @@ func TestAnInvalidationOfATagThatFailedIsPendingAndTheGuardDoesNotServeWhatHasIt
 	mustGet(t, g, "other", tagged("old", "u"))
 	rule := proxy.On(scriptOf("revoke"), redistest.ReplyError("READONLY for a while"))
 	err := g.InvalidateTags(context.Background(), "t")
-	if failed, ok := errors.AsType[*RedisError](err); !ok || failed.Key != "t" {
+	var failed *RedisError
+	if !errors.As(err, &failed) || failed.Key != "t" {
 		t.Errorf("error: %v", err)
 	}
 	expect.Equal(t, "pending", g.Stats().Pending, 1)

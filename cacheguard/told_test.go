@@ -238,8 +238,7 @@ func TestAFailureOfAnotherInstanceIsOneOfTheLoads(t *testing.T) {
 		k++
 		_, _ = Get(t.Context(), f.guards[0], fmt.Sprint(k), fails)
 		_, err := Get(t.Context(), f.guards[1], fmt.Sprint(k), returns("v"))
-		_, is := errors.AsType[*LoadError](err)
-		return is
+		return errors.As(err, new(*LoadError))
 	})
 	now := failing(t, f.guards[1], "")
 	expect.Equal(t, "failed", now.Failed, 1)

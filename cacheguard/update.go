@@ -113,7 +113,8 @@ func (g *Guard) oneWriter() error {
 // be repeated. Of an error of Intend it says that nothing was announced, so that nothing should be written. After Done, and for any other error, it
 // is true: something may have been written. It is true for nil.
 func Written(err error) bool {
-	if called, is := errors.AsType[*calledError](err); is {
+	var called *calledError
+	if errors.As(err, &called) {
 		return called.written
 	}
 	return !errors.Is(err, ErrClosed)

@@ -139,7 +139,7 @@ func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	taken.release <- nil
 	err := <-done
 	<-rule.Hit()
-	if _, ours := errors.AsType[*RedisError](err); ours || err == nil || errors.Is(err, rwlock.ErrLeaseLost) {
+	if errors.As(err, new(*RedisError)) || err == nil || errors.Is(err, rwlock.ErrLeaseLost) {
 		t.Errorf("Update: %v", err)
 	}
 	rule.Remove()
@@ -216,7 +216,8 @@ func TestUpdateThatCannotReachRedisDoesNotWrite(t *testing.T) {
 				t.Error("written")
 				return nil
 			})
-			failed, ok := errors.AsType[*RedisError](err)
+			var failed *RedisError
+			ok := errors.As(err, &failed)
 			if !ok || failed.Op != "update" || failed.Key != "k" {
 				t.Errorf("Update: %v", err)
 			}
@@ -236,7 +237,7 @@ func TestUpdateAnywayWritesAndLeavesAnInvalidationPending(t *testing.T) {
 	f.expectUntouched("k", "old", db)
 	proxy.Refuse(true)
 	err := f.guards[0].Update(context.Background(), "k", db.write("new"))
-	if failed, ok := errors.AsType[*RedisError](err); !ok || failed.Op != "invalidate" {
+	if failed := (*RedisError)(nil); !errors.As(err, &failed) || failed.Op != "invalidate" {
 		t.Errorf("Update: %v", err)
 	}
 	expect.Equal(t, "written", db.value.Load().(string), "new")
@@ -261,7 +262,7 @@ func TestUpdateSurvivesFaultsAtItsEnd(t *testing.T) {
 			rule := proxy.On(scriptOf("end_update"), fault).Times(1)
 			err := f.guards[0].Update(context.Background(), "k", db.write("new"))
 			<-rule.Hit()
-			if failed, ok := errors.AsType[*RedisError](err); err != nil && (!ok || failed.Op != "invalidate") {
+			if failed := (*RedisError)(nil); err != nil && (!errors.As(err, &failed) || failed.Op != "invalidate") {
 				t.Errorf("Update: %v", err)
 			}
 			expect.Equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")

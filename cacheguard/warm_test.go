@@ -60,7 +60,8 @@ func TestWarmLoadsWhatIsNotThereAndSkipsWhatIs(t *testing.T) {
 	expect.Equal(t, "then callers find all of them", fmt.Sprint(len(got), len(db.calls())), "240 3")
 	w, err = caches[0].Warm(context.Background(), numbers(260), WarmConfig{Batch: 20, Pause: -1})
 	expect.Equal(t, "with a failure", w, Warmed{Present: 240, Failed: 20})
-	if key, is := errors.AsType[*KeyError](err); !is || !errors.Is(err, errPoison) {
+	var key *KeyError
+	if !errors.As(err, &key) || !errors.Is(err, errPoison) {
 		t.Error(key, err)
 	}
 }
@@ -180,7 +181,7 @@ func TestWhatCannotBeCachedIsNotWarmed(t *testing.T) {
 	f.guards[0].Bypass(true)
 	w, err := c.Warm(context.Background(), numbers(3), WarmConfig{})
 	expect.Equal(t, "warmed", w, Warmed{Failed: 3})
-	if _, is := errors.AsType[*RedisError](err); !is {
+	if !errors.As(err, new(*RedisError)) {
 		t.Error(err)
 	}
 	expect.Equal(t, "queries", fmt.Sprint(db.calls(), db.one.Load()), "[] 0")
@@ -260,7 +261,8 @@ func TestWhatIsRejectedAgainCountsAsFailed(t *testing.T) {
 			expect.Equal(t, "warmed", w.Warmed, Warmed{Failed: 2})
 			expect.Equal(t, "queries", queries, "[2 2] 4")
 			expect.Equal(t, "stored", stored, 0)
-			if key, is := errors.AsType[*KeyError](w.err); !is || !errors.Is(w.err, errRejected) || !strings.HasPrefix(key.Key, "thing:") {
+			var key *KeyError
+			if !errors.As(w.err, &key) || !errors.Is(w.err, errRejected) || !strings.HasPrefix(key.Key, "thing:") {
 				t.Error(w.err)
 			}
 		})
@@ -283,7 +285,8 @@ func TestLoadedIsWhatIsStoredOrNeedNotBe(t *testing.T) {
 	}})[0]
 	w, err := c.Warm(context.Background(), numbers(4), WarmConfig{Pause: -1})
 	expect.Equal(t, "warmed", w, Warmed{Loaded: 3, Failed: 1})
-	if key, is := errors.AsType[*KeyError](err); !is || key.Key != "text:3" || !strings.Contains(err.Error(), "MaxValueBytes") {
+	var key *KeyError
+	if !errors.As(err, &key) || key.Key != "text:3" || !strings.Contains(err.Error(), "MaxValueBytes") {
 		t.Error(err)
 	}
 }
@@ -297,7 +300,8 @@ func TestWarmCountsAsFailedWhatRedisDoesNotConfirm(t *testing.T) {
 	defer rule.Release()
 	w, err := c.Warm(context.Background(), numbers(1), WarmConfig{})
 	expect.Equal(t, "warmed", w, Warmed{Failed: 1})
-	if redis, is := errors.AsType[*RedisError](err); !is || redis.Op != "fill" {
+	var redis *RedisError
+	if !errors.As(err, &redis) || redis.Op != "fill" {
 		t.Error(err)
 	}
 }

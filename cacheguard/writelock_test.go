@@ -113,7 +113,7 @@ func TestAnUpdateThatDoesNotGetTheWriteLockDoesNotWrite(t *testing.T) {
 	lockServer.Pause()
 	defer lockServer.Resume()
 	err = f.guards[0].Update(t.Context(), "k", write)
-	if _, is := errors.AsType[*RedisError](err); err == nil || is || errors.Is(err, wrote) {
+	if err == nil || errors.As(err, new(*RedisError)) || errors.Is(err, wrote) {
 		t.Errorf("without the lock's server: %v", err)
 	}
 }
@@ -133,7 +133,8 @@ func TestUpdateAnywayWritesUnderTheWriteLock(t *testing.T) {
 		return nil
 	})
 	expect.Equal(t, "it was written", written, true)
-	if e, is := errors.AsType[*RedisError](err); !is || e.Op != "invalidate" {
+	var e *RedisError
+	if !errors.As(err, &e) || e.Op != "invalidate" {
 		t.Errorf("%v", err)
 	}
 }

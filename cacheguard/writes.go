@@ -45,6 +45,5 @@ func (w *writer) Untold(op, key string, err error) error {
 }
 
 func (w *writer) IsFailed(err error) bool {
-	_, is := errors.AsType[*RedisError](err)
-	return is
+	return errors.As(err, new(*RedisError))
 }

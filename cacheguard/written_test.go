@@ -99,7 +99,8 @@ func TestAnIntentWithUpdateAnywayInvalidatesWhenRedisIsBack(t *testing.T) {
 	in := mustIntend(t, x.guards[0], Changes{Keys: []string{rowKey}, Tags: []string{"row"}})
 	expect.Equal(t, "write", x.row.write("new")(context.Background()), nil)
 	err := in.Done(context.Background())
-	failed, ok := errors.AsType[*RedisError](err)
+	var failed *RedisError
+	ok := errors.As(err, &failed)
 	expect.Equal(t, "it is pending", ok && failed.Op == "invalidate" && Written(err), true)
 	expect.Equal(t, "here", x.read(0), "new")
 	cut.Remove()
@@ -142,7 +143,7 @@ func TestAnAlsoThatFailedAsksRedisAgain(t *testing.T) {
 			refused := proxy.On(scriptOf(script), redistest.ReplyError("OOM command not allowed"))
 			for range 3 {
 				err := also(t.Context(), named)
-				if failed, is := errors.AsType[*RedisError](err); !is || failed.Op != "intend" {
+				if failed := (*RedisError)(nil); !errors.As(err, &failed) || failed.Op != "intend" {
 					t.Errorf("refused: %v", err)
 				}
 			}

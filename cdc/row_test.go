@@ -65,7 +65,8 @@ func TestTheFirstErrorOfARowNamesTheColumnAndStays(t *testing.T) {
 	} {
 		r := aRow()
 		err := ask(r)
-		if wrong, ok := errors.AsType[*ColumnError](err); !ok || wrong.Column != column {
+		var wrong *ColumnError
+		if !errors.As(err, &wrong) || wrong.Column != column {
 			t.Errorf("%s: error %v", column, err)
 		}
 		_, _ = r.Int64("later") // what counts is the first one

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,14 +34,18 @@ func New(cfg Config) (*redis.Client, error) {
 // open returns the engine, too.
 func open(cfg Config) (*redis.Client, *engine, error) {
 	e := newEngine(cfg)
-	client := redis.NewClient(&redis.Options{
+	o := &redis.Options{
 		Addr: Addr, Limiter: cfg.Limiter, Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
-		ConnMaxIdleTime: -1, PipelinePoolSize: -1, ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
+		ConnMaxIdleTime: -1, ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
 			return newConn(e), nil
 		},
-	})
+	}
+	if f := reflect.ValueOf(o).Elem().FieldByName("PipelinePoolSize"); f.IsValid() { // go-redis has it since 9.22
+		f.SetInt(-1)
+	}
+	client := redis.NewClient(o)
 	// The client has no hook for its end, but ends its connections: while this one is taken, nothing else ends it.
 	last := client.Conn()
 	if err := last.Ping(context.Background()).Err(); err != nil {

@@ -44,8 +44,9 @@ func (c *counted) Observe(ctx context.Context, e cacheguard.Event) {
 	case cacheguard.EventTakeover:
 		c.by(e.Key).takeovers.Inc()
 	case cacheguard.EventRedisError:
-		if err, is := errors.AsType[*cacheguard.RedisError](e.Err); is {
-			if op := c.by(err.Key).ops[err.Op]; op != nil {
+		var failed *cacheguard.RedisError
+		if errors.As(e.Err, &failed) {
+			if op := c.by(failed.Key).ops[failed.Op]; op != nil {
 				op.Inc()
 			}
 		}

@@ -78,9 +78,9 @@ func (x *exchange) hadOwn(own *build) {
 // trouble answers a request that has no record from the Guard: with a stale page, if that may stand in, by the handler for this request
 // alone, or with an error. It reports whether the answer has to start over.
 func (x *exchange) trouble(l *lookup, err error, stale *record.Record) (again bool) {
-	_, redisFailed := errors.AsType[*cacheguard.RedisError](err)
-	_, panicked := errors.AsType[*cacheguard.PanicError](err)
-	_, loadFailed := errors.AsType[*cacheguard.LoadError](err)
+	redisFailed := errors.As(err, new(*cacheguard.RedisError))
+	panicked := errors.As(err, new(*cacheguard.PanicError))
+	loadFailed := errors.As(err, new(*cacheguard.LoadError))
 	timedOut := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errInterrupted)
 	switch {
 	case x.r.Context().Err() != nil:

@@ -75,7 +75,14 @@ var parts = map[string]change{
 	"TLS.OCSPResponse":                secure(func(s *tls.ConnectionState) { s.OCSPResponse = []byte{1} }),
 	"TLS.TLSUnique":                   secure(func(s *tls.ConnectionState) { s.TLSUnique = []byte{1} }),
 	"TLS.ECHAccepted":                 secure(func(s *tls.ConnectionState) { s.ECHAccepted = true }),
-	"TLS.HelloRetryRequest":           secure(func(s *tls.ConnectionState) { s.HelloRetryRequest = true }),
+	"TLS.HelloRetryRequest":           secure(helloAgain),
+}
+
+// helloAgain sets what Go tells since 1.26.
+func helloAgain(s *tls.ConnectionState) {
+	if f := reflect.ValueOf(s).Elem().FieldByName("HelloRetryRequest"); f.IsValid() {
+		f.SetBool(true)
+	}
 }
 
 func secure(with func(*tls.ConnectionState)) change {
@@ -84,7 +91,7 @@ func secure(with func(*tls.ConnectionState)) change {
 
 // fields are the fields of a struct.
 func fields(of any, prefix string) (names []string) {
-	for field := range reflect.TypeOf(of).Fields() {
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
 		names = append(names, prefix+field.Name)
 	}
 	return names

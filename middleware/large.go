@@ -56,7 +56,8 @@ func (x *exchange) sendSliced(l *lookup, got found) (again bool) {
 // breakOff ends an answer that lacks a slice. The page is loaded again, as it may have changed, and if nothing has been sent, the answer
 // starts over. A page that has not changed cannot be sliced, and a mark says so from then on.
 func (x *exchange) breakOff(l *lookup, w *writer.Late, body *sliced.Body) (again bool) {
-	why, refused := errors.AsType[sliced.Refusal](body.Err)
+	var why sliced.Refusal
+	refused := errors.As(body.Err, &why)
 	again = refused && why != sliced.Failing && !x.reload.unsliceable
 	if w.Begun {
 		x.res.Result = Failed

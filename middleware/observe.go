@@ -57,9 +57,11 @@ func (c *Cache) count(res *Response, path string) {
 	t.turn(c.clock.Now())
 	switch res.Result { // before it is counted: who sees a count wants a path
 	case Failed:
-		t.failed.Store(new(errs.Short(path)))
+		short := errs.Short(path)
+		t.failed.Store(&short)
 	case Faulty:
-		t.faulty.Store(new(errs.Short(path)))
+		short := errs.Short(path)
+		t.faulty.Store(&short)
 	}
 	t.results.Add(slices.Index(t.words, string(res.Result)))
 	if res.Result == Passed && res.NotStored != "" {

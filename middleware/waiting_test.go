@@ -49,7 +49,8 @@ func (e coded) Error() string { return "status " + strconv.Itoa(int(e)) }
 type codes struct{}
 
 func (codes) EncodeError(err error) []byte {
-	if e, is := errors.AsType[coded](err); is {
+	var e coded
+	if errors.As(err, &e) {
 		return []byte(strconv.Itoa(int(e)))
 	}
 	return nil

@@ -53,8 +53,9 @@ func (o *observer) Observe(ctx context.Context, e cacheguard.Event) {
 	case cacheguard.EventTakeover:
 		o.add(o.takeovers)
 	case cacheguard.EventRedisError:
-		if err, is := errors.AsType[*cacheguard.RedisError](e.Err); is {
-			o.add(o.redisErrors, operationKey.String(err.Op))
+		var failed *cacheguard.RedisError
+		if errors.As(e.Err, &failed) {
+			o.add(o.redisErrors, operationKey.String(failed.Op))
 		}
 	}
 }

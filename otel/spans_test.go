@@ -88,7 +88,7 @@ func TestAWaitIsLinkedToALoadThatFailed(t *testing.T) {
 	why := errors.New("the database is on fire")
 	loader, load, waiter, wait, errs := observe(t, 2, Config{}).awaitedElsewhere(why)
 	expect.ErrorIs(t, errs[0], why)
-	if _, ok := errors.AsType[*cacheguard.LoadError](errs[1]); !ok {
+	if !errors.As(errs[1], new(*cacheguard.LoadError)) {
 		t.Errorf("the other instance's error is %v", errs[1])
 	}
 	if len(wait.Links) != 1 || wait.Links[0].SpanContext.SpanID() != loader.SpanContext.SpanID() {

@@ -226,7 +226,8 @@ func TestAnUpdateFailsAtOnceInAnOutage(t *testing.T) {
 	env := cacheguardtest.New(t, cacheguard.Config{})
 	env.Outage(true)
 	err := env.Guard.Update(t.Context(), "k", func(context.Context) error { t.Error("written"); return nil })
-	if redis, is := errors.AsType[*cacheguard.RedisError](err); !is || redis.Op != "update" {
+	var redis *cacheguard.RedisError
+	if !errors.As(err, &redis) || redis.Op != "update" {
 		t.Errorf("error %v, want that of Redis", err)
 	}
 }

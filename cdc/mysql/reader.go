@@ -26,14 +26,13 @@ var errUnseen = fmt.Errorf("cdc/mysql: the server has logged a transaction, and 
 
 // lost reports whether the server does not have the position.
 func lost(err error) bool {
-	e, ok := errors.AsType[*mysql.MyError](err)
-	return ok && e.Code == purged
+	var e *mysql.MyError
+	return errors.As(err, &e) && e.Code == purged
 }
 
 // unreadable reports whether what the server has sent is not understood.
 func unreadable(err error) bool {
-	_, is := errors.AsType[*replication.EventError](err)
-	return is
+	return errors.As(err, new(*replication.EventError))
 }
 
 // reader reads the log on one connection, with two goroutines: one receives, one invalidates (the applier).

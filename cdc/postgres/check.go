@@ -117,7 +117,7 @@ func (f *Feed) checkRows(ctx context.Context, side *pgx.Conn, at *tree, p *probl
 				"(mend with: ALTER TABLE %s ADD PRIMARY KEY (…), or ALTER TABLE %s REPLICA IDENTITY FULL)", m.name, table, table)
 		}
 		err := f.try(ctx, side, id[1], m)
-		if _, asked := errors.AsType[*cdc.RowError](err); err != nil && !asked {
+		if err != nil && !errors.As(err, new(*cdc.RowError)) {
 			return err
 		}
 		if err != nil && !said[m.root+err.Error()] {

@@ -79,7 +79,8 @@ func (f *Feed) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if why, tooMuch := errors.AsType[givenUp](f.bound(ctx, side, slot)); tooMuch { // what ends each session may do so before watch looks
+	var why givenUp
+	if errors.As(f.bound(ctx, side, slot), &why) { // what ends each session may do so before watch looks
 		return f.giveUp(ctx, side, why)
 	}
 	conn, err := f.dialReplication(ctx)
@@ -111,7 +112,7 @@ func (f *Feed) session(ctx context.Context) error {
 	if err = r.own(ctx, slot, fresh); err == nil {
 		err = r.run(ctx)
 	}
-	if why, ok := errors.AsType[givenUp](err); ok {
+	if errors.As(err, &why) {
 		hangUpReplication(conn)
 		return f.giveUp(ctx, side, why)
 	}
@@ -205,6 +206,6 @@ func hangUpReplication(conn *pgconn.PgConn) {
 
 // is reports whether the database's error has the code.
 func is(err error, code string) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == code
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == code
 }

@@ -134,8 +134,8 @@ func (s *session) wait(giveUp context.Context) (taken bool, err error) {
 	failed := <-killed
 	// A request to kill that was given up may arrive later and hit the next statement, and so may one that met an answer, so the
 	// connection is not used again.
-	code, ok := errors.AsType[*mysql.MySQLError](err)
-	if failed == nil && (ok && code.Number == queryInterrupted || errors.Is(err, errInterrupted)) {
+	var code *mysql.MySQLError
+	if failed == nil && (errors.As(err, &code) && code.Number == queryInterrupted || errors.Is(err, errInterrupted)) {
 		return false, giveUp.Err()
 	}
 	return false, fmt.Errorf("the wait was killed: %v, %v", failed, err) //nolint:errorlint // they may be those of other contexts

@@ -155,7 +155,8 @@ func (s *session) wait(giveUp context.Context, name string) (taken *bool, err er
 	failed := <-requested
 	// A request to cancel that was given up may arrive later and hit the next statement, and so may one that met an answer, so the
 	// connection is not used again.
-	if code, ok := errors.AsType[*pgconn.PgError](err); ok && code.Code == queryCanceled && failed == nil {
+	var code *pgconn.PgError
+	if errors.As(err, &code) && code.Code == queryCanceled && failed == nil {
 		return nil, s.undo(giveUp, name)
 	}
 	return nil, fmt.Errorf("the wait was cancelled: %v, %v", failed, err) //nolint:errorlint // they may be those of other contexts

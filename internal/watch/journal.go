@@ -132,7 +132,7 @@ func (j *Journal) Slow(parts int64, redis, loads time.Duration, calls string) {
 // RedisFailed notes that an operation failed: unavailable says that Redis serves nobody.
 func (j *Journal) RedisFailed(op, key string, err error, unavailable bool) {
 	j.failed.Add(1)
-	if a, answered := errors.AsType[answer](err); answered {
+	if a := answer(nil); errors.As(err, &a) {
 		j.learn(func() { j.last.Refused, j.last.RefusedAs = time.Now(), op+": "+a.Error() })
 	}
 	switch {

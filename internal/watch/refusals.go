@@ -42,7 +42,7 @@ func (e *refused) isOver(op, said string) {
 // begin notes that the operation was refused.
 func (r *refusals) begin(op string, err error, args ...any) {
 	of := refusal{op: op}
-	if a, answered := errors.AsType[answer](err); answered {
+	if a := answer(nil); errors.As(err, &a) {
 		of.code, _, _ = strings.Cut(a.Error(), " ")
 	}
 	r.mu.Lock()

@@ -271,7 +271,8 @@ func TestARowWhoseKeysAreNotKnownIsAnErrorWithItsTable(t *testing.T) {
 	} {
 		e := newEngine(t, []*cacheguard.Guard{guard}, cdc.Table{Name: "public.x", Changed: changed})
 		_, err := e.Tables["public.x"].Changes(cdc.Change{Op: cdc.Insert, New: cdc.NewRow(nil, nil)})
-		if row, ok := errors.AsType[*cdc.RowError](err); !ok || row.Table != "public.x" {
+		var row *cdc.RowError
+		if !errors.As(err, &row) || row.Table != "public.x" {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

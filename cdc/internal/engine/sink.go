@@ -148,7 +148,7 @@ func (e *Engine) Unmappable(op cdc.Op, err error) {
 func (t *Table) Try(before, after func() cdc.Row) error {
 	for _, c := range []cdc.Change{{Op: cdc.Insert, New: after()}, {Op: cdc.Update, Old: before(), New: after()}, {Op: cdc.Delete, Old: before()}} {
 		_, err := t.Changes(c)
-		if _, missing := errors.AsType[*cdc.ColumnError](err); missing {
+		if errors.As(err, new(*cdc.ColumnError)) {
 			return err
 		}
 	}

@@ -70,7 +70,8 @@ func (c code) Error() string { return "code " + strconv.Itoa(int(c)) }
 type codes struct{}
 
 func (codes) EncodeError(err error) []byte {
-	c, is := errors.AsType[code](err)
+	var c code
+	is := errors.As(err, &c)
 	if !is {
 		return nil
 	}
@@ -104,7 +105,7 @@ func TestWhatTheCodecEncodesTravelsBesideTheNames(t *testing.T) {
 		text, matched := s.Decode(travelled)
 		expect.Equal(t, "text", text, c.err.Error())
 		expect.Equal(t, text+": matched", len(matched), c.matched)
-		if got, is := errors.AsType[code](errors.Join(matched...)); is {
+		if got := code(0); errors.As(errors.Join(matched...), &got) {
 			expect.ErrorIs(t, c.err, got)
 		}
 		text, matched = old.Decode(travelled)

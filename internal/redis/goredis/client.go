@@ -9,6 +9,7 @@ package goredis
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -26,8 +27,10 @@ func CheckPrimary(rdb any) error {
 	}
 	switch client := rdb.(type) {
 	case *redis.Client:
-		if o := client.Options(); o.ClientSideCache != nil || o.ClientSideCacheConfig != nil {
-			return errors.New("rdb has a client-side cache, which learns of changes too late: use a client without")
+		for _, name := range []string{"ClientSideCache", "ClientSideCacheConfig"} { // go-redis has them since 9.22
+			if f := reflect.ValueOf(client.Options()).Elem().FieldByName(name); f.IsValid() && !f.IsNil() {
+				return errors.New("rdb has a client-side cache, which learns of changes too late: use a client without")
+			}
 		}
 	case *redis.ClusterClient:
 		if client.Options().ReadOnly {

@@ -2,6 +2,7 @@ package goredis_test
 
 import (
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -28,6 +29,21 @@ func TestClientsThatMayAnswerFromElsewhereAreRefused(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%T: %v, want %q", c.rdb, err, c.want)
 		}
+	}
+}
+
+func TestAClientThatCachesRepliesItselfIsRefused(t *testing.T) {
+	t.Parallel()
+	o := redis.Options{Addr: "127.0.0.1:1", Protocol: 3}
+	cache := reflect.ValueOf(&o).Elem().FieldByName("ClientSideCacheConfig")
+	if !cache.IsValid() {
+		t.Skip("this go-redis has no client-side cache")
+	}
+	cache.Set(reflect.New(cache.Type().Elem()))
+	rdb := redis.NewClient(&o)
+	defer rdb.Close()
+	if err := goredis.CheckPrimary(rdb); err == nil || !strings.Contains(err.Error(), "client-side cache") {
+		t.Errorf("%v", err)
 	}
 }
 

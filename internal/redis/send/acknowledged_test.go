@@ -78,7 +78,8 @@ func TestASecondCopyThatWritesNothingIsNotAcknowledgedEither(t *testing.T) {
 		if call == 1 { // go-redis may have sent the first twice
 			expect.Equal(t, "the second call has removed", cmds[0].Val(), any(int64(0)))
 		}
-		if e, is := errors.AsType[*NotReplicated](cmds[0].Err()); !is || e.Want != 1 || e.Have != 0 {
+		var e *NotReplicated
+		if !errors.As(cmds[0].Err(), &e) || e.Want != 1 || e.Have != 0 {
 			t.Errorf("%v", cmds[0].Err())
 		}
 	}

@@ -53,17 +53,13 @@ func paused(err error) bool {
 
 // brokenConnection reports whether a connection ended, or could not be made, before its replies came.
 func brokenConnection(err error) bool {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return true
-	}
-	op, is := errors.AsType[*net.OpError](err)
-	return is && !op.Timeout()
+	var op *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &op) && !op.Timeout()
 }
 
 // written reports whether a call with this error may have been sent.
 func written(err error) bool {
-	if op, is := errors.AsType[*net.OpError](err); is && op.Op == "dial" {
-		return false
-	}
-	return !errors.Is(err, redis.ErrPoolTimeout) && !errors.Is(err, redis.ErrClosed)
+	var op *net.OpError
+	dialed := errors.As(err, &op) && op.Op == "dial"
+	return !dialed && !errors.Is(err, redis.ErrPoolTimeout) && !errors.Is(err, redis.ErrClosed)
 }

@@ -152,7 +152,7 @@ func TestNoServerVouchesForWritesThatAreMadeElsewhere(t *testing.T) {
 	if err := ask(rdb); !script.Says(err, "NOREPLICAS") {
 		t.Errorf("a primary without its replicas: %v", err)
 	}
-	expect.Must(t, rdb.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
+	expect.Must(t, rdb.Do(t.Context(), "replicaof", "127.0.0.1", 1).Err())
 	if err := ask(rdb); !script.Says(err, "READONLY") {
 		t.Errorf("a replica: %v", err)
 	}

@@ -76,7 +76,8 @@ func await(ctx context.Context, check func() error) error {
 		if err == nil {
 			return nil
 		}
-		if f, ok := errors.AsType[final](err); ok {
+		var f final
+		if errors.As(err, &f) {
 			return f.error
 		}
 		select {

@@ -203,8 +203,8 @@ func set(t *testing.T, rdb redis.Cmdable, key string) {
 }
 
 func isTimeout(err error) bool {
-	nerr, ok := errors.AsType[net.Error](err)
-	return ok && nerr.Timeout()
+	var nerr net.Error
+	return errors.As(err, &nerr) && nerr.Timeout()
 }
 
 // fatalTB is a testing.TB on which Fatal ends only run, so that a test can look at it.

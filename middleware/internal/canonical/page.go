@@ -32,8 +32,8 @@ func (n *Namer) Request(r *http.Request) *http.Request {
 	if u == *r.URL && host == r.Host && line == r.RequestURI {
 		return r
 	}
-	changed := *r
-	changed.URL, changed.Host, changed.RequestURI = new(u), host, line
+	changed, page := *r, u
+	changed.URL, changed.Host, changed.RequestURI = &page, host, line
 	return &changed
 }
 
@@ -59,7 +59,8 @@ func Settle(r *http.Request) {
 		return
 	}
 	s := *r.TLS
-	s.Version, s.HandshakeComplete, s.DidResume, s.HelloRetryRequest, s.ECHAccepted = tls.VersionTLS13, true, false, false, false
+	s.Version, s.HandshakeComplete, s.DidResume, s.ECHAccepted = tls.VersionTLS13, true, false, false
+	settleRetry(&s)
 	s.CipherSuite, s.CurveID, s.ServerName = tls.TLS_AES_128_GCM_SHA256, tls.X25519, (&url.URL{Host: r.Host}).Hostname()
 	s.NegotiatedProtocol, s.NegotiatedProtocolIsMutual = "http/1.1", true //nolint:staticcheck // it always is
 	s.SignedCertificateTimestamps, s.OCSPResponse, s.TLSUnique = nil, nil, nil
