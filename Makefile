@@ -51,7 +51,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help need coverage test test-all test-consensus test-examples race race-rest busy lint licences vulncheck reproducible api-check bench counts compare-smoke conformance compat examples docs model sim exact engines fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help need coverage test test-all test-consensus test-examples race race-rest busy floors lint licences vulncheck reproducible api-check bench counts compare-smoke conformance compat examples docs model sim exact engines fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,10 @@ lint: $(LINTER) ## check the format, golangci-lint (which vets, too), and action
 	@scripts/gofmt-check
 	GOGC=400 GOMEMLIMIT=4GiB $(LINTER) run --allow-parallel-runners $(ALL)
 	go run $(ACTIONLINT) -shellcheck= -pyflakes=
+
+floors: ## build what others require with the lowest Go and go-redis that go.mod names, and test the promises with them; the other targets use the newest
+	@scripts/need $(REDIS)
+	@export $(FLAGS); scripts/floors
 
 licences: ## list the licence of every module that a program gets with a published one, and fail if one is not allowed
 	go run ./internal/licences

@@ -124,7 +124,21 @@ func (s suite) binary(dir string) string {
 }
 
 // rest is what the page says beyond the run.
-const rest = `## Rules of serverless offerings
+const rest = `## Go and go-redis
+
+The tests run with both ends: ` + "`" + `make floors` + "`" + ` with Go 1.25 and go-redis 9.19.0, which go.mod asks for, and all others with the newest (Go 1.26, go-redis 9.23.0). A newer one that your
+service requires is used. ` + "`" + `consensus/etcd` + "`" + `, for its client, and cacheguardctl, a program, need Go 1.26. Below 9.19, go-redis sends again what it was asked to send once, so a request that
+arrives late can lock a mutex for nobody. These [mends](https://github.com/redis/go-redis/blob/v9.23.0/RELEASE-NOTES.md) since then concern a Guard:
+
+| go-redis | mends |
+|---|---|
+| 9.20.0 | no endless search for replicas at a Sentinel that knows none; sharded subscriptions come back at the right node; TLS-only clusters have subscriptions |
+| 9.20.1 | RESP3 loses no messages of subscriptions, after which callers that wait would have to ask on their own |
+| 9.21.0 | the check of a subscription ends |
+| 9.22.0 | no races in hooks and clusters, no passwords in traces. Its default time-outs are longer |
+| 9.23.0 | refused connections leave no open sockets. It needs Go 1.26, and gives pipelines a pool of their own |
+
+## Rules of serverless offerings
 
 A proxy in Go (` + "`" + `internal/testing/redistest/serverless.go` + "`" + `) puts these rules before one node that has all slots. What it stands for, ElastiCache Serverless above all, nobody has run.
 
