@@ -37,7 +37,8 @@ func open(cfg Config) (*redis.Client, *engine, error) {
 	o := &redis.Options{
 		Addr: Addr, Limiter: cfg.Limiter, Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
 		ConnMaxIdleTime: -1, ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		// Below 9.23, go-redis asks the DNS about Addr, unless it has an EndpointType.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled, EndpointType: maintnotifications.EndpointTypeNone},
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
 			return newConn(e), nil
 		},
