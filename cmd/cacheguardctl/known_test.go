@@ -103,7 +103,7 @@ func TestSizeMeasuresEntriesAndLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	r := ctl(t, at(s), "size", "--samples=2", "--payload=100", "--tags=0,1")
-	r.want(t, done, "no cache", "a cache with a version", "MORE THAN A SET", "INSTANCES", "1000", "21000", "SERIES OF METRICS", "1093000")
+	r.want(t, done, "no cache", "a cache with a version", "MORE THAN A SET", "INSTANCES", "1000", "31000", "SERIES OF METRICS", "1093000")
 	expect.Equal(t, "lines of entries", strings.Count(r.out, " 100 "), 7) // and the fleet of 100
 	left, err := s.Client(t).Keys(t.Context(), "*").Result()
 	expect.ErrorIs(t, err, nil)

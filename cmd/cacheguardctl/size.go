@@ -23,6 +23,7 @@ type size struct {
 	Tags      []int `default:"0,1,4" help:"Tags of an entry, of 7 bytes each."`
 	Instances []int `default:"10,100,1000" help:"Instances of a fleet."`
 	Pool      int   `default:"20" help:"PoolSize of an instance's client: the connections that it may open."`
+	Pipelines int   `default:"10" help:"PipelinePoolSize of the client: 0 for -1, and for a go-redis below 9.23."`
 	Caches    int   `default:"10" help:"Caches of an instance's Guard, for the series of its metrics."`
 	Samples   int   `default:"20" help:"Entries of each kind."`
 }
@@ -96,7 +97,7 @@ func (c *size) Run(e *env) (err error) {
 		return err
 	}
 	for _, n := range c.Instances {
-		r.Fleets = append(r.Fleets, fleetSize{Instances: n, Connections: n * (c.Pool + 1), Messages: n, Series: n * series})
+		r.Fleets = append(r.Fleets, fleetSize{Instances: n, Connections: n * (c.Pool + c.Pipelines + 1), Messages: n, Series: n * series})
 	}
 	return e.out.print(r)
 }
