@@ -26,9 +26,9 @@ func (r *rebuild) request() protocol.Request {
 	return protocol.Request{Token: r.token, Take: !r.slot.IsNone(), Unfit: r.unfit, Aged: r.aged, After: r.after}
 }
 
-// acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. If a flight may not take
-// the lease, it first asks whether there is anything at all: in a process at its limit there mostly is not, and the question
-// costs Redis a third of the script.
+// acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. If a flight may not
+// take the lease, it first asks whether there is anything at all: in a process at its limit there mostly is not, and
+// the question costs Redis a third of the script.
 func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protocol.Acquired, error) {
 	g, valueKey := r.guard, r.load.valueKey
 	if r.load.batch != nil {
@@ -73,8 +73,9 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 	return got, err
 }
 
-// stored reads what another instance may have stored while this one waited for its slot, with the epochs that judge it. In a cold start of a
-// fleet that is most keys, and a read costs Redis a tenth of the script. Where Redis is far, or nobody else loads, the script asks at once.
+// stored reads what another instance may have stored while this one waited for its slot, with the epochs that judge it.
+// In a cold start of a fleet that is most keys, and a read costs Redis a tenth of the script. Where Redis is far, or
+// nobody else loads, the script asks at once.
 func (r *rebuild) stored(ctx context.Context) []byte {
 	g, valueKey := r.guard, r.load.valueKey
 	if g.storedMeanwhile.Expected() || g.link.Shortest(valueKey) > readFirst {
@@ -103,7 +104,8 @@ func (r *rebuild) asked(ctx context.Context) *epoch.Reading {
 	return r.epochs
 }
 
-// prepareLoad begins to ask for the epochs under which the load is made. Those of the call that began the flight serve, unless a value is replaced.
+// prepareLoad begins to ask for the epochs under which the load is made. Those of the call that began the flight serve,
+// unless a value is replaced.
 func (r *rebuild) prepareLoad(ctx context.Context) {
 	if r.under = r.load.epochs; r.epochs != nil || r.under == nil || r.load.anew != nil {
 		r.under = r.asked(ctx) // also to see whether what is replaced is still valid
@@ -137,8 +139,8 @@ func mayHave(err error) bool {
 	return !answered && !errors.Is(err, breaker.ErrOpen)
 }
 
-// giveUp releases the lease, also when the flight's context has ended. If that fails, it goes on in the background until the lease has expired: else
-// all instances would wait for a load that is over.
+// giveUp releases the lease, also when the flight's context has ended. If that fails, it goes on in the background
+// until the lease has expired: else all instances would wait for a load that is over.
 func (r *rebuild) giveUp() {
 	g, expired := r.guard, time.Now().Add(r.guard.cfg.LeaseTTL)
 	attempt := func() bool {

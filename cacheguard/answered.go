@@ -7,7 +7,8 @@ import (
 
 // ask retrieves the value of a Get or a Fetch, and reports the answer: to its task, and to Observers.
 //
-// Complete adds to the spec what costs an allocation, and is needed only if the local tier has no answer; nil: nothing lacks.
+// Complete adds to the spec what costs an allocation, and is needed only if the local tier has no answer; nil: nothing
+// lacks.
 func ask[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V], complete func()) (v V, how Outcome, err error) {
 	var start time.Time
 	if g.observers.wantAnswers() && !spec.part {

@@ -9,8 +9,8 @@ import (
 	"github.com/cacheguard/go/internal/redis/wake"
 )
 
-// await waits until the holder is done, or may be dead. Not done: ask again. A value that is stored later may answer any call that began before
-// the tick before the request.
+// await waits until the holder is done, or may be dead. Not done: ask again. A value that is stored later may answer
+// any call that began before the tick before the request.
 func (r *rebuild) await(
 	ctx context.Context, waiter *wake.Waiter, got protocol.Acquired, polls int, before uint64,
 ) (a answer, done bool) {
@@ -35,8 +35,9 @@ func (r *rebuild) await(
 	}
 }
 
-// trusts is for how long to wait for a message. It may have been lost, or its sender may not publish: after the time that loads of the kind take,
-// twice, and that Redis may take, it is late, and the flight asks again; then after twice as long each time. Where none is known, it guesses.
+// trusts is for how long to wait for a message. It may have been lost, or its sender may not publish: after the time
+// that loads of the kind take, twice, and that Redis may take, it is late, and the flight asks again; then after twice
+// as long each time. Where none is known, it guesses.
 func (r *rebuild) trusts(got protocol.Acquired, polls int) time.Duration {
 	g, late, took := r.guard, r.guard.cfg.RedisTimeout, r.load.policy.kind.cost.Average()
 	if after := g.lateAfter(r.breaker); took > 0 && after > 0 {
@@ -52,8 +53,8 @@ func (r *rebuild) trusts(got protocol.Acquired, polls int) time.Duration {
 // impatient reports whether WaitTimeout is over.
 func (r *rebuild) impatient() bool { return !r.patience.IsZero() && !time.Now().Before(r.patience) }
 
-// wakeUp does what a message says. A message is about the end of one generation of the lease. If the flight registered in
-// another one, the message proves nothing, and the flight asks again.
+// wakeUp does what a message says. A message is about the end of one generation of the lease. If the flight registered
+// in another one, the message proves nothing, and the flight asks again.
 func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation string, before uint64) (answer, bool) {
 	what, rest, ok := protocol.ParsePush(msg.Body, generation)
 	if msg.AskAgain || !ok {

@@ -11,9 +11,10 @@ import (
 // maxScripts is how many keys of a batch ask for their leases at once.
 const maxScripts = 256
 
-// batch is the one load call of a GetMany. Each of its keys has a flight, as for a Get: Gets and other
-// batches may join the flight, and it asks for the key's lease. A flight that gets its lease calls obtain; one that finds nothing to load
-// calls skip. When every flight has done one or the other, the batch loads the wanted keys in one call (package gather).
+// batch is the one load call of a GetMany. Each of its keys has a flight, as for a Get: Gets and other batches may join
+// the flight, and it asks for the key's lease. A flight that gets its lease calls obtain; one that finds nothing to
+// load calls skip. When every flight has done one or the other, the batch loads the wanted keys in one call (package
+// gather).
 type batch struct {
 	*gather.Call
 

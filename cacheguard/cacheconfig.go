@@ -87,9 +87,9 @@ type CacheConfig[K comparable, V any] struct {
 	// Patience is how long a Get that finds a value past its TTL waits for a fresh one. Then it gets the stale value,
 	// and the load goes on, even if all its callers leave. Callers get the stale value at once when the load fails, or
 	// if Redis does not answer; the failure is logged and counted (Stats.FailedRefreshes). Such a load runs only when
-	// no other load waits for a slot of MaxLoads and Config.Limiter, and is given up if it has none when the last of its
-	// callers leaves. It needs StaleFor. GetMany does not wait. At least a millisecond. Default: 0, a Get does not wait
-	// for what is replaced in the background. -1: the same.
+	// no other load waits for a slot of MaxLoads and Config.Limiter, and is given up if it has none when the last of
+	// its callers leaves. It needs StaleFor. GetMany does not wait. At least a millisecond. Default: 0, a Get does not
+	// wait for what is replaced in the background. -1: the same.
 	Patience time.Duration
 
 	// NegativeTTL is how long absence is remembered. Default: the Guard's, at most TTL. -1: not at all.

@@ -30,8 +30,8 @@ type Config struct {
 	TTL time.Duration
 
 	// StaleFor is how long after its TTL an entry is still served, while one background load in the fleet replaces it
-	// or if such loads fail. An Invalidate ends that at once, except that a local tier serves its values as stale while Redis does not
-	// answer, within Local.TTL, whatever others invalidate. Default: 0, off.
+	// or if such loads fail. An Invalidate ends that at once, except that a local tier serves its values as stale while
+	// Redis does not answer, within Local.TTL, whatever others invalidate. Default: 0, off.
 	StaleFor time.Duration
 
 	// NegativeTTL is how long ErrNotFound is remembered. Default: 10 seconds, at most TTL. -1: not at all.
@@ -41,10 +41,10 @@ type Config struct {
 	// together. From 0 to 1. Default: 0.1. -1: off.
 	Jitter float64
 
-	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load: it is
-	// drawn at each answer, whether Redis has it or the local tier. Higher values refresh earlier. It is the beta of XFetch
-	// (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention, VLDB 2015): 1 is the optimum
-	// under the paper's model. From 0 to 100. Default: 0, off.
+	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load: it
+	// is drawn at each answer, whether Redis has it or the local tier. Higher values refresh earlier. It is the beta of
+	// XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention, VLDB 2015): 1 is the
+	// optimum under the paper's model. From 0 to 100. Default: 0, off.
 	EarlyRefresh float64
 
 	// Loads.
@@ -68,21 +68,22 @@ type Config struct {
 
 	// MaxLoads is how many loaders this Guard runs at once. Excess loads queue until a slot frees or their callers give
 	// up. Freed slots alternate between the load that waits longest and the one with the most waiting callers. A loader
-	// that ignores its context keeps its slot even after LoadTimeout, and no other load of its key begins here. A loader may
-	// call Get with the context it was given; such a load shares its slot. Default: 64. -1: no limit.
+	// that ignores its context keeps its slot even after LoadTimeout, and no other load of its key begins here. A
+	// loader may call Get with the context it was given; such a load shares its slot. Default: 64. -1: no limit.
 	MaxLoads int
 
-	// Limiter is what each load that has a slot of MaxLoads takes a permit of, before its loader runs. Package semaphore has one for the loads
-	// of the whole fleet, NewLimiter: it protects a database with few connections from many instances with MaxLoads
-	// each. Excess loads keep their leases and queue until they have a permit or their callers give up. Guards may
-	// share one. The Guard does not close it. Default: nil, none.
+	// Limiter is what each load that has a slot of MaxLoads takes a permit of, before its loader runs. Package
+	// semaphore has one for the loads of the whole fleet, NewLimiter: it protects a database with few connections from
+	// many instances with MaxLoads each. Excess loads keep their leases and queue until they have a permit or their
+	// callers give up. Guards may share one. The Guard does not close it. Default: nil, none.
 	Limiter Limiter
 
 	// Writes.
 	//
 	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others
 	// can write within LeaseTTL, Gets that miss wait and loads store nothing for up to twice LeaseTTL, and Update
-	// returns an error when write returns. At least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
+	// returns an error when write returns. At least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no
+	// limit.
 	UpdateTimeout time.Duration
 
 	// UpdateAnyway lets Update write when it cannot take the lock because Redis fails. The write then runs without the
@@ -90,11 +91,12 @@ type Config struct {
 	// not call write.
 	UpdateAnyway bool
 
-	// Replicas is how many replicas must acknowledge (WAIT) an Invalidate, InvalidateTags, InvalidateAll, Intend, Also, Update or Put
-	// before it counts, so that a failover to one of them forgets no invalidation. If they do not within RedisTimeout,
-	// the error matches ErrNotReplicated: an invalidation is then pending, although the primary has it, an Intend
-	// and an Also fail, and an Update does not write. On a cluster, that many replicas of each node concerned must acknowledge. Reads and loads do not
-	// wait. All instances need the same number. docs/locks.md says what this does not promise. Default: 0, off.
+	// Replicas is how many replicas must acknowledge (WAIT) an Invalidate, InvalidateTags, InvalidateAll, Intend, Also,
+	// Update or Put before it counts, so that a failover to one of them forgets no invalidation. If they do not within
+	// RedisTimeout, the error matches ErrNotReplicated: an invalidation is then pending, although the primary has it,
+	// an Intend and an Also fail, and an Update does not write. On a cluster, that many replicas of each node concerned
+	// must acknowledge. Reads and loads do not wait. All instances need the same number. docs/locks.md says what this
+	// does not promise. Default: 0, off.
 	Replicas int
 
 	// WriteLock is the lock that Update, UpdateMany and Put hold, instead of one of package rwlock on the Guard's
@@ -107,10 +109,10 @@ type Config struct {
 	// When Redis fails.
 	//
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. The time before an
-	// operation is sent does not count. Default: 500 ms, and less for a Get or a GetMany that loads nothing beside Redis
-	// (HedgeAfter -1, in a transaction, or as its loads take longer): from 20 ms to 500 ms, but at least four times the
-	// p99.9 of the replies of the last minute, as long as 99.95 % of them took, and as long as loads take on average. Then
-	// the call loads, unless it is FailClosed.
+	// operation is sent does not count. Default: 500 ms, and less for a Get or a GetMany that loads nothing beside
+	// Redis (HedgeAfter -1, in a transaction, or as its loads take longer): from 20 ms to 500 ms, but at least four
+	// times the p99.9 of the replies of the last minute, as long as 99.95 % of them took, and as long as loads take on
+	// average. Then the call loads, unless it is FailClosed.
 	//
 	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one
 	// for each sixth of the slots): calls do not ask Redis, and writes fail at once, until it answers a probe. The
@@ -119,15 +121,17 @@ type Config struct {
 	// 1, the refusal shows at once.
 	RedisTimeout time.Duration
 
-	// HedgeAfter is how long a Get waits for a read of Redis before the loader runs beside it. The first answer wins, so
-	// a Redis that is slow makes no call slow. Such a load takes a slot of MaxLoads and Limiter that no other load waits
-	// for, and stores nothing. Callers of this Guard that began before it share it. The loader of one call may then run
-	// twice at once. In a transaction, and with FailClosed, nothing is loaded beside Redis. Default: four times the p99 of
-	// the replies of the last minute, at least as long as loads take on average, from 5 ms to half of RedisTimeout.
+	// HedgeAfter is how long a Get waits for a read of Redis before the loader runs beside it. The first answer wins,
+	// so a Redis that is slow makes no call slow. Such a load takes a slot of MaxLoads and Limiter that no other load
+	// waits for, and stores nothing. Callers of this Guard that began before it share it. The loader of one call may
+	// then run twice at once. In a transaction, and with FailClosed, nothing is loaded beside Redis. Default: four
+	// times the p99 of the replies of the last minute, at least as long as loads take on average, from 5 ms to half of
+	// RedisTimeout.
 	//
-	// Redis, or a sixth of a cluster, is slow when half of its replies take longer than 20 ms and than the loads that they
-	// save. The Guard notices that within a second. Until it is quick again (Stats.SlowParts), Gets of its keys load and ask
-	// Redis at once, and a GetMany loads first, and asks Redis if that fails. -1: never load beside Redis, or before it.
+	// Redis, or a sixth of a cluster, is slow when half of its replies take longer than 20 ms and than the loads that
+	// they save. The Guard notices that within a second. Until it is quick again (Stats.SlowParts), Gets of its keys
+	// load and ask Redis at once, and a GetMany loads first, and asks Redis if that fails. -1: never load beside Redis,
+	// or before it.
 	HedgeAfter time.Duration
 
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values
@@ -147,7 +151,8 @@ type Config struct {
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
 	// cache. A larger value in Redis is not used, whichever program stored it: a Get replaces it, and removes it if it
 	// cannot be read within RedisTimeout. Instances that share a Prefix should agree on it. Default: 8 MiB. -1: no
-	// limit but what Redis takes within RedisTimeout, and 512 MiB (proto-max-bulk-len): it closes the connection for more.
+	// limit but what Redis takes within RedisTimeout, and 512 MiB (proto-max-bulk-len): it closes the connection for
+	// more.
 	MaxValueBytes int
 
 	// Besides Redis, or instead of it.
@@ -156,10 +161,11 @@ type Config struct {
 	Local LocalConfig
 
 	// Gate says whether a call may use the cache for the key: nil, it may. Else it loads without the cache, with the
-	// outcome bypassed, as after Bypass: nothing of the call is read or stored; EventGated, the Logger and the page have the error. Invalidations and
-	// updates of all keys go on, so what is let in again has no old value. It is asked in each Get, Fetch and Warm, and in a
-	// GetMany for each key, before anything is read, with the caller's context and the Guard's key (product:42 for a Cache).
-	// It is called concurrently, must be quick, and must not panic. Default: all may.
+	// outcome bypassed, as after Bypass: nothing of the call is read or stored; EventGated, the Logger and the page
+	// have the error. Invalidations and updates of all keys go on, so what is let in again has no old value. It is
+	// asked in each Get, Fetch and Warm, and in a GetMany for each key, before anything is read, with the caller's
+	// context and the Guard's key (product:42 for a Cache). It is called concurrently, must be quick, and must not
+	// panic. Default: all may.
 	Gate func(ctx context.Context, key string) error
 
 	// Reports.
@@ -173,8 +179,9 @@ type Config struct {
 	// Logger gets what an operator should know and no caller learns: values that cannot be stored or decoded, loaders
 	// that panic or are slow, background loads that fail, leases lost or taken over; and the beginning and end of
 	// lasting conditions: Redis unavailable, invalidations pending, the subscription lost, MaxLoads or Limiter
-	// saturated, loads failing, the cache bypassed. It gets one record of each kind every ten seconds; the attribute more counts those
-	// left out. Each has cache (the Prefix), instance, and where there are some key, and kind (the Name of its Cache). Default: none.
+	// saturated, loads failing, the cache bypassed. It gets one record of each kind every ten seconds; the attribute
+	// more counts those left out. Each has cache (the Prefix), instance, and where there are some key, and kind (the
+	// Name of its Cache). Default: none.
 	Logger *slog.Logger
 
 	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError

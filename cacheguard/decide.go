@@ -75,7 +75,8 @@ func (s *loadSpec[V]) assess(r *readResult[V]) (state, found[V]) {
 	return expired, r.found
 }
 
-// decide says what the call does with what was read, as the caller sees it. It reports a stale value that is served, and a failed read.
+// decide says what the call does with what was read, as the caller sees it. It reports a stale value that is served,
+// and a failed read.
 func (q *query[V]) decide(r *wanted[V], redisErr error) decision[V] {
 	g, s, got := q.guard, &q.spec, r.result
 	seenAs, answer := s.assess(got)

@@ -1,5 +1,5 @@
-// Package cacheguard is a read-through cache on Redis or Valkey, without cache stampedes: it loads a missing entry once,
-// however many instances and callers ask for it at the same time, and it never stores a value that a write has
+// Package cacheguard is a read-through cache on Redis or Valkey, without cache stampedes: it loads a missing entry
+// once, however many instances and callers ask for it at the same time, and it never stores a value that a write has
 // overtaken.
 //
 //	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", TTL: time.Minute})

@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	// ErrNotFound says that the source has no such thing. A loader returns it, or an error that wraps it. A Guard remembers
-	// it for NegativeTTL, and during that time returns ErrNotFound without calling the loader.
+	// ErrNotFound says that the source has no such thing. A loader returns it, or an error that wraps it. A Guard
+	// remembers it for NegativeTTL, and during that time returns ErrNotFound without calling the loader.
 	ErrNotFound = errors.New("cacheguard: not found")
 
 	// ErrNotCached is returned by Peek, and by a Fetch without Load, when the cache has no value that may be served.
@@ -24,10 +24,10 @@ var (
 	// ErrClosed is returned by calls on a Guard that is closed, or that is closed while they wait.
 	ErrClosed = errors.New("cacheguard: guard is closed")
 
-	// ErrReentrant is returned to a loader that asks, directly or through other loaders, for the key it is loading, and to
-	// an Update within the write of another Update of the same key: they would wait for themselves. The Guard recognises
-	// this by the context that it gave to the loader or to write. It does not notice loaders of different calls that ask for
-	// each other's keys, nor a loader that uses another context: these wait until LoadTimeout.
+	// ErrReentrant is returned to a loader that asks, directly or through other loaders, for the key it is loading, and
+	// to an Update within the write of another Update of the same key: they would wait for themselves. The Guard
+	// recognises this by the context that it gave to the loader or to write. It does not notice loaders of different
+	// calls that ask for each other's keys, nor a loader that uses another context: these wait until LoadTimeout.
 	ErrReentrant = errors.New("cacheguard: call would wait for itself")
 )
 
@@ -77,9 +77,11 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after the load failed. Only the text of the loader's error
-// travels, whether it matched context.DeadlineExceeded (as that of LoadTimeout does), ErrClosed, ErrReentrant, ErrNotCached or an
-// error of package mutex and, for a Cache, which of CacheConfig.Errors it matched and what CacheConfig.ErrorCodec made of it. Callers of the Guard that ran the loader get the error itself.
+// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after the load failed.
+// Only the text of the loader's error travels, whether it matched context.DeadlineExceeded (as that of LoadTimeout
+// does), ErrClosed, ErrReentrant, ErrNotCached or an error of package mutex and, for a Cache, which of
+// CacheConfig.Errors it matched and what CacheConfig.ErrorCodec made of it. Callers of the Guard that ran the loader
+// get the error itself.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it
@@ -91,16 +93,20 @@ func (e *LoadError) Error() string {
 	return fmt.Sprintf("cacheguard: load of %q by another guard failed: %s", errs.Short(e.Key), e.Message)
 }
 
-// Unwrap returns those of the above and of CacheConfig.Errors that the loader's error matched, and the error that CacheConfig.ErrorCodec decoded.
+// Unwrap returns those of the above and of CacheConfig.Errors that the loader's error matched, and the error that
+// CacheConfig.ErrorCodec decoded.
 func (e *LoadError) Unwrap() []error { return e.matched }
 
-// ErrorCodec carries errors of a loader to other instances, for CacheConfig. Its methods are called from many goroutines at once.
+// ErrorCodec carries errors of a loader to other instances, for CacheConfig. Its methods are called from many
+// goroutines at once.
 type ErrorCodec interface {
-	// EncodeError returns from what DecodeError makes an equal error, in at most 512 bytes; of more, and of nil, only the text travels. It
-	// finds the error that it knows with errors.As, and should leave out what is not to stay in Redis: Config.RedactError is not asked.
+	// EncodeError returns from what DecodeError makes an equal error, in at most 512 bytes; of more, and of nil, only
+	// the text travels. It finds the error that it knows with errors.As, and should leave out what is not to stay in
+	// Redis: Config.RedactError is not asked.
 	EncodeError(err error) []byte
 
-	// DecodeError returns the error; nil: it does not know it, for example because another version of the program encoded it.
+	// DecodeError returns the error; nil: it does not know it, for example because another version of the program
+	// encoded it.
 	DecodeError(data []byte) error
 }
 
@@ -143,7 +149,8 @@ func (c *Config) textOf(err error) (text string) {
 	return c.RedactError(err)
 }
 
-// ownCauses are failures that are the same on each instance, by the names under which they travel. Those of LoadTimeout match the first.
+// ownCauses are failures that are the same on each instance, by the names under which they travel. Those of LoadTimeout
+// match the first.
 var ownCauses = map[string]error{
 	"deadline": context.DeadlineExceeded, "closed": ErrClosed, "reentrant": ErrReentrant, "uncached": ErrNotCached, "unreplicated": ErrNotReplicated,
 	"unacquired": lifecycle.ErrNotAcquired, "lost": lifecycle.ErrLeaseLost, "revoked": lifecycle.ErrRevoked, "lock closed": lifecycle.ErrLockClosed,
@@ -177,8 +184,9 @@ func failed(err error) bool {
 	return err != nil && !absentAlone(err) && !errors.Is(err, context.Canceled)
 }
 
-// givenUp is the error of a load whose context has ended. If nobody waits for it any more, it matches context.Canceled for all who are told, whatever the
-// loader made of that: it may return the cause, or what its database said. After LoadTimeout, it matches context.DeadlineExceeded.
+// givenUp is the error of a load whose context has ended. If nobody waits for it any more, it matches context.Canceled
+// for all who are told, whatever the loader made of that: it may return the cause, or what its database said. After
+// LoadTimeout, it matches context.DeadlineExceeded.
 func givenUp(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() == nil || !failed(err) || errors.Is(err, ctx.Err()):
@@ -189,8 +197,9 @@ func givenUp(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
-// ErrNotReplicated is matched by the *RedisError of an Invalidate, Intend, Also, Update or Put that reached the primary, but that fewer replicas
-// than Config.Replicas acknowledged in time. It is the same error in all packages of the library.
+// ErrNotReplicated is matched by the *RedisError of an Invalidate, Intend, Also, Update or Put that reached the
+// primary, but that fewer replicas than Config.Replicas acknowledged in time. It is the same error in all packages of
+// the library.
 var ErrNotReplicated = send.ErrNotReplicated
 
 // loadTimeout is why a load was ended. Few are, so its text is made only when somebody reads it.

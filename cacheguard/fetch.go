@@ -25,9 +25,8 @@ type Source[V any] struct {
 	Judge func(V) Verdict
 
 	// Load is the loader, as in Get. The value old is the one to be replaced. It is nil if there is none, or if it was
-	// invalidated before the load began. One that is returned again has the tags that this Load names, and no others, unless
-	// it calls KeepTags.
-	// Default: Fetch loads nothing, and returns ErrNotCached instead.
+	// invalidated before the load began. One that is returned again has the tags that this Load names, and no others,
+	// unless it calls KeepTags. Default: Fetch loads nothing, and returns ErrNotCached instead.
 	Load func(ctx context.Context, old *V) (V, error)
 
 	// Tags are tags that the value has in any case, in addition to those of SetTags. They are known before Load begins,
@@ -48,19 +47,21 @@ type Source[V any] struct {
 	// Finish lets a load that this call starts or joins go on when nobody waits for it any more.
 	Finish bool
 
-	// Part says that the call is one of several that answer a request, which is counted by itself, and says by itself what may be stale: Hooks.OnGet
-	// does not hear of the call, and StaleFor counts for nothing, also while Redis does not answer.
+	// Part says that the call is one of several that answer a request, which is counted by itself, and says by itself
+	// what may be stale: Hooks.OnGet does not hear of the call, and StaleFor counts for nothing, also while Redis does
+	// not answer.
 	Part bool
 
 	// Past gets, before Load is called, whether this call goes past the cache. nil: nobody asks.
 	Past *Past
 
-	// Made gets what the value that this call reads from Redis was made under. For a later Fetch with the same Made, whose Load
-	// returns that value and calls KeepTags, it says that. nil: KeepTags is about the value old.
+	// Made gets what the value that this call reads from Redis was made under. For a later Fetch with the same Made,
+	// whose Load returns that value and calls KeepTags, it says that. nil: KeepTags is about the value old.
 	Made *Made
 }
 
-// Past is whether a Fetch goes past the cache: what it loads is not stored, and its Outcome is Bypassed. The zero Past does not.
+// Past is whether a Fetch goes past the cache: what it loads is not stored, and its Outcome is Bypassed. The zero Past
+// does not.
 type Past struct{ is, wanted atomic.Bool }
 
 // Is reports whether it does, for whatever reason.
@@ -69,8 +70,8 @@ func (p *Past) Is() bool { return p.is.Load() }
 // IsWanted reports whether it does because somebody wants that: Bypass, BypassFleet or Config.Gate.
 func (p *Past) IsWanted() bool { return p.wanted.Load() }
 
-// Made is what a value was made under: the tags that it had, and what of them, of its key and of everything had been invalidated by then. The
-// zero Made is of no value.
+// Made is what a value was made under: the tags that it had, and what of them, of its key and of everything had been
+// invalidated by then. The zero Made is of no value.
 type Made struct{ stamp protocol.Stamp }
 
 // Fetch is Get for values that carry their own freshness, as HTTP responses do. Everything said of Get holds.

@@ -69,7 +69,8 @@ func (a *answer) answers(asked uint64) bool {
 // ticket is a call's share in a flight.
 type ticket = flight.Ticket[flightKey, answer]
 
-// enterRebuild joins, or starts, the flight that gets a value through the lease, which the read did not find, or found to be unfit.
+// enterRebuild joins, or starts, the flight that gets a value through the lease, which the read did not find, or found
+// to be unfit.
 func (g *Guard) enterRebuild(ctx context.Context, j *load, unfit []byte) (ticket, error) {
 	m := filled
 	if j.spare {
@@ -88,7 +89,8 @@ func (g *Guard) enterRebuild(ctx context.Context, j *load, unfit []byte) (ticket
 	})
 }
 
-// enterDirect joins, or starts, the flight that loads without the cache. The reason says why Redis cannot be used; nil if it can.
+// enterDirect joins, or starts, the flight that loads without the cache. The reason says why Redis cannot be used; nil
+// if it can.
 func (g *Guard) enterDirect(ctx context.Context, j *load, reason *RedisError) (ticket, error) {
 	if reason != nil && errors.Is(reason, errBypassed) {
 		return g.enter(ctx, j, bypassing, func(ctx context.Context, _ func(answer)) answer { return g.loadDirectly(ctx, j, Bypassed) })

@@ -13,15 +13,14 @@ import (
 // maxAsks is how often a call asks again because the answer it shared was older than itself, before it loads by itself.
 const maxAsks = 3
 
-// Get returns the value of the key: from the cache, or from load. The function load then runs once for all callers, on all
-// instances, that ask while it runs.
+// Get returns the value of the key: from the cache, or from load. The function load then runs once for all callers, on
+// all instances, that ask while it runs.
 //
-// A Get that begins after an Invalidate returned nil, in any process, never returns a value that was loaded before it (with
-// Config.Local: see LocalConfig).
-// Callers that share a read or a load share one value: do not change it.
+// A Get that begins after an Invalidate returned nil, in any process, never returns a value that was loaded before it
+// (with Config.Local: see LocalConfig). Callers that share a read or a load share one value: do not change it.
 //
-// The loader gets a context with the values of the first caller's. It is cancelled when the last caller has left, when LoadTimeout
-// passes and when the Guard is closed. The callers get what load returns, like this:
+// The loader gets a context with the values of the first caller's. It is cancelled when the last caller has left, when
+// LoadTimeout passes and when the Guard is closed. The callers get what load returns, like this:
 //
 //   - A value goes to all that wait, even if it cannot be stored.
 //   - ErrNotFound goes to all that wait, and Get remembers it for NegativeTTL.
@@ -50,8 +49,8 @@ type query[V any] struct {
 	hedge *ticket // of its load beside Redis; nil: there is none
 }
 
-// way says whether a call may use the cache for a key. It is asked before anything is read: a value that was read while an
-// invalidation was pending is old, even if that has been sent by the time of the reply.
+// way says whether a call may use the cache for a key. It is asked before anything is read: a value that was read while
+// an invalidation was pending is old, even if that has been sent by the time of the reply.
 type way struct {
 	reason *RedisError // why it must not; nil: it may
 	past   write.Past  // what it must read past the cache for
@@ -97,7 +96,8 @@ func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V
 	return q.ask(ctx, w.past)
 }
 
-// ask asks Redis: for the value and the lease at once where that is expected to miss, and a read would not have a load beside it.
+// ask asks Redis: for the value and the lease at once where that is expected to miss, and a read would not have a load
+// beside it.
 func (q *query[V]) ask(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
 	if q.spec.loader != nil && q.guard.local == nil && !past.Any() && q.guard.expected.Expected() && !q.guard.isSlow(q.spec.key) {
 		if v, how, done, err := q.awaitRebuild(ctx, q.loadOf(ctx, q.spec.key, nil), nil); done {
@@ -107,8 +107,8 @@ func (q *query[V]) ask(ctx context.Context, past write.Past) (v V, how Outcome, 
 	return q.read(ctx, past)
 }
 
-// read reads the entry from Redis, and does what decide says. It reads again if a load that the call joined was older than
-// the call.
+// read reads the entry from Redis, and does what decide says. It reads again if a load that the call joined was older
+// than the call.
 func (q *query[V]) read(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
 	g := q.guard
 	defer q.leaveHedge()
@@ -191,8 +191,8 @@ func (q *query[V]) replacing(ctx context.Context, r *wanted[V], b *batch) *load 
 	return j
 }
 
-// awaitRebuild waits for the load of a value that the read did not find, or found to be unfit. Not done: what the load returned
-// is no answer to this call.
+// awaitRebuild waits for the load of a value that the read did not find, or found to be unfit. Not done: what the load
+// returned is no answer to this call.
 func (q *query[V]) awaitRebuild(ctx context.Context, j *load, unfit []byte) (v V, how Outcome, done bool, err error) {
 	t, err := q.guard.enterRebuild(ctx, j, unfit)
 	if err != nil {
@@ -209,8 +209,8 @@ func (q *query[V]) awaitRebuild(ctx context.Context, j *load, unfit []byte) (v V
 	return v, how, true, err
 }
 
-// bypass loads without the cache, if the call may. It shares the load with other calls that began before it. The reason says why
-// Redis cannot be used; nil if it can.
+// bypass loads without the cache, if the call may. It shares the load with other calls that began before it. The reason
+// says why Redis cannot be used; nil if it can.
 func (q *query[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Outcome, err error) {
 	g := q.guard
 	if past := q.spec.past; past != nil && reason != nil {
@@ -236,7 +236,8 @@ func (q *query[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Out
 	}
 }
 
-// awaitStored waits until what this Guard is storing for the key is stored. It returns the error of a Fetch that may not load.
+// awaitStored waits until what this Guard is storing for the key is stored. It returns the error of a Fetch that may
+// not load.
 func (q *query[V]) awaitStored(ctx context.Context, storing <-chan struct{}) error {
 	if storing != nil {
 		select {

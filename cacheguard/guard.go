@@ -28,8 +28,8 @@ import (
 )
 
 // Redis is what a Guard needs of a client: *redis.Client (also a Sentinel failover client), *redis.ClusterClient and
-// *redis.Ring have it. What needs one place for each key refuses a Ring: Local, and Update and Put without a WriteLock. The Guard never
-// configures or closes the client.
+// *redis.Ring have it. What needs one place for each key refuses a Ring: Local, and Update and Put without a WriteLock.
+// The Guard never configures or closes the client.
 type Redis interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 	Pipeline() redis.Pipeliner
@@ -94,8 +94,8 @@ func (g *Guard) serverTime(key string) (time.Time, error) {
 	return time.UnixMilli(millis), err
 }
 
-// bounded runs an operation on Redis under RedisTimeout, see package lifecycle. An operation that is given up runs on in the
-// background. Only flights and begun tasks may call bounded, because Close waits for them first.
+// bounded runs an operation on Redis under RedisTimeout, see package lifecycle. An operation that is given up runs on
+// in the background. Only flights and begun tasks may call bounded, because Close waits for them first.
 func bounded[T any](ctx context.Context, g *Guard, op func(context.Context) (T, error)) (T, error) {
 	return lifecycle.Bounded(context.WithoutCancel(ctx), g.life, g.cfg.RedisTimeout, op)
 }

@@ -38,12 +38,14 @@ func (g *Guard) lateAfter(b *breaker.Breaker) time.Duration {
 	return min(max(b.LateAfter(g.cfg.RedisTimeout), cost), longest)
 }
 
-// timeoutOf is how long a call waits for Redis, before it loads instead: as long as Redis ever needs, and what a load costs.
+// timeoutOf is how long a call waits for Redis, before it loads instead: as long as Redis ever needs, and what a load
+// costs.
 func (g *Guard) timeoutOf(b *breaker.Breaker) time.Duration {
 	return min(max(b.Timeout(g.cfg.RedisTimeout), g.loaders.cost.Average()), g.cfg.RedisTimeout)
 }
 
-// mayGiveUp reports whether a call with the spec, which loads nothing beside Redis, may load instead of waiting for all of RedisTimeout.
+// mayGiveUp reports whether a call with the spec, which loads nothing beside Redis, may load instead of waiting for all
+// of RedisTimeout.
 func (s *loadSpec[V]) mayGiveUp(ctx context.Context, g *Guard, key string) bool {
 	return g.cfg.follows && !g.cfg.FailClosed && s.loadsAnew() && !s.spare && !s.mayHedge(ctx, g, key) &&
 		s.policy.kind.cost.Worth(time.Now(), math.MaxInt64) // unless one has just failed
@@ -75,8 +77,8 @@ func (s *loadSpec[V]) mayHedge(ctx context.Context, g *Guard, key string) bool {
 	return s.isCheaper(g, key) && !scopeOf(ctx, g).isTransactions() && g.loaders.left(s.policy.kind, key) == nil
 }
 
-// awaitRead waits for a read of a Get or a Fetch. If it is late, or at once where the part is slow, a Get loads beside that, and the first answer is its
-// own. Done: the call has its answer otherwise, or will not get one.
+// awaitRead waits for a read of a Get or a Fetch. If it is late, or at once where the part is slow, a Get loads beside
+// that, and the first answer is its own. Done: the call has its answer otherwise, or will not get one.
 func (q *query[V]) awaitRead(ctx context.Context, r *wanted[V], read *send.Read) (v V, how Outcome, done bool, err error) {
 	first := q.guard.isSlow(r.key) && q.spec.mayHedge(ctx, q.guard, r.key)
 	late := first && !read.IsAnswered()
@@ -118,8 +120,8 @@ func (q *query[V]) awaitLateRead(ctx context.Context, r *wanted[V], read *send.R
 	return v, how, true, err
 }
 
-// beside loads until the read is answered, in a flight that all callers of the instance share, and which may have begun: then this call may need the
-// next one. Not won: its failure is nobody's answer, as Redis may have the value.
+// beside loads until the read is answered, in a flight that all callers of the instance share, and which may have
+// begun: then this call may need the next one. Not won: its failure is nobody's answer, as Redis may have the value.
 func (q *query[V]) beside(ctx context.Context, read *send.Read) (a answer, won bool) {
 	g, key := q.guard, q.spec.key
 	for q.hedge != nil || q.spec.mayHedge(ctx, g, key) {
@@ -150,8 +152,9 @@ func (q *query[V]) beside(ctx context.Context, read *send.Read) (a answer, won b
 	return a, false
 }
 
-// awaitHedge waits for the load beside a Redis that does not have the value, or gives no answer, if its loader runs, or has returned and nobody has had
-// time to say so: that is nearer than what the next one would return. Done: it is the call's answer.
+// awaitHedge waits for the load beside a Redis that does not have the value, or gives no answer, if its loader runs, or
+// has returned and nobody has had time to say so: that is nearer than what the next one would return. Done: it is the
+// call's answer.
 func (q *query[V]) awaitHedge(ctx context.Context, next action) (a answer, done bool) {
 	if q.hedge == nil || next != doRebuild && next != doBypass || !q.hedge.HasBegun() {
 		return a, false
@@ -183,9 +186,10 @@ func deadlineOf(ctx context.Context) time.Time {
 	return time.Now().Add(math.MaxInt64)
 }
 
-// runHedge is the run of such a flight: it waits for a spare slot, and loads, unless another loader of the key runs. Then it stays until Redis has answered
-// something, and as long again as makes a request late, as other answers are about to come: a Redis that stops for a while causes one load of a key, and
-// no more. It need not where Redis is known to be slow.
+// runHedge is the run of such a flight: it waits for a spare slot, and loads, unless another loader of the key runs.
+// Then it stays until Redis has answered something, and as long again as makes a request late, as other answers are
+// about to come: a Redis that stops for a while causes one load of a key, and no more. It need not where Redis is known
+// to be slow.
 func (g *Guard) runHedge(ctx context.Context, j *load, publish func(answer)) answer {
 	part := g.breakers.Of(j.valueKey)
 	s, err := g.loaders.takeSlot(ctx, j)
@@ -216,8 +220,8 @@ func (g *Guard) runHedge(ctx context.Context, j *load, publish func(answer)) ans
 	return a
 }
 
-// awaitOthers waits, once Redis has answered, for as long as makes a request late. Where the process is so busy that other answers may be there, and
-// nobody has had time to look, that is a little longer.
+// awaitOthers waits, once Redis has answered, for as long as makes a request late. Where the process is so busy that
+// other answers may be there, and nobody has had time to look, that is a little longer.
 func (g *Guard) awaitOthers(ctx context.Context, part *breaker.Breaker) {
 	longest := g.cfg.RedisTimeout / 2
 	for i, starved := 0, true; starved && i < yield.Reprieves && !part.IsSlow(); i++ { // if it is slow, that was no answer
@@ -234,7 +238,8 @@ func (s *loadSpec[V]) lateFromLocal(g *Guard, key string) (f found[V], ok bool) 
 	return s.staleFromLocal(g, key)
 }
 
-// waitLate waits for a read of the key, which is late: if the call may load instead, for as long as reads take at most; then the error is errLate.
+// waitLate waits for a read of the key, which is late: if the call may load instead, for as long as reads take at most;
+// then the error is errLate.
 func (q query[V]) waitLate(ctx context.Context, key string, read *send.Read) error {
 	if !q.spec.mayGiveUp(ctx, q.guard, key) {
 		return read.Wait(ctx)

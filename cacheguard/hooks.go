@@ -4,18 +4,18 @@ import (
 	"context"
 )
 
-// Hooks change what calls and loads work with; an Observer hears what happens. Either may be nil. They must be quick, must not block, panic or call
-// runtime.Goexit; they may be called concurrently.
+// Hooks change what calls and loads work with; an Observer hears what happens. Either may be nil. They must be quick,
+// must not block, panic or call runtime.Goexit; they may be called concurrently.
 type Hooks struct {
-	// Begin is called when something begins that takes time, with its Task, its keys, and the caller's context. It returns
-	// the context to go on with, which ends when ctx does, and a function that is called once at the end, which may be
-	// nil. It is for tracing. Package github.com/cacheguard/go/otel uses it.
+	// Begin is called when something begins that takes time, with its Task, its keys, and the caller's context. It
+	// returns the context to go on with, which ends when ctx does, and a function that is called once at the end, which
+	// may be nil. It is for tracing. Package github.com/cacheguard/go/otel uses it.
 	Begin func(ctx context.Context, task Task, keys []string) (context.Context, func(End))
 
 	// Origin returns a text about a load for the calls that wait for it, here and on other instances: which trace it
 	// belongs to, say. They find it in End. The context comes from the call that made the load necessary. The lease in
-	// Redis holds the text, of at most 24 bytes; a longer one is dropped. Anyone who may write to Redis can forge it. Nil:
-	// loads have no origin.
+	// Redis holds the text, of at most 24 bytes; a longer one is dropped. Anyone who may write to Redis can forge it.
+	// Nil: loads have no origin.
 	Origin func(ctx context.Context) string
 }
 

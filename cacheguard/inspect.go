@@ -93,7 +93,8 @@ type Here struct {
 // Inspect shows the person on call the state of a key, and changes nothing. It makes one request, with a script that
 // only reads, and another one for an entry with tags. It asks Redis even while a circuit breaker is open.
 //
-// When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx: the Inspection has only Here, what this instance knows.
+// When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx: the Inspection has only Here, what this
+// instance knows.
 func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	switch {
 	case g == nil:
@@ -114,8 +115,8 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	return i, nil
 }
 
-// HasTag reports whether Redis may have an entry with the tag. If not, before an InvalidateTags, the tag may be mistyped.
-// When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx.
+// HasTag reports whether Redis may have an entry with the tag. If not, before an InvalidateTags, the tag may be
+// mistyped. When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx.
 func (g *Guard) HasTag(ctx context.Context, tag string) (bool, error) {
 	switch {
 	case g == nil:

@@ -93,7 +93,8 @@ func (h Here) String() string {
 	return b.String()
 }
 
-// onOneLine escapes what would look like another line, or what a terminal might obey: Redis has what somebody wrote there.
+// onOneLine escapes what would look like another line, or what a terminal might obey: Redis has what somebody wrote
+// there.
 func onOneLine(s string) string {
 	quoted := strconv.Quote(s)
 	return quoted[1 : len(quoted)-1]

@@ -18,10 +18,10 @@ import (
 	"github.com/cacheguard/go/internal/redis/send"
 )
 
-// lead loads the value and stores it, and renews the lease until Redis has answered. If the lease is lost all the same, the
-// load goes on: its callers want the value, and if nothing was written in between it may still be stored. (If it were
-// cancelled, two instances with failing renewals and a loader slower than the lease would take the lease from each other for
-// ever.)
+// lead loads the value and stores it, and renews the lease until Redis has answered. If the lease is lost all the same,
+// the load goes on: its callers want the value, and if nothing was written in between it may still be stored. (If it
+// were cancelled, two instances with failing renewals and a loader slower than the lease would take the lease from each
+// other for ever.)
 //
 // Callers that began before the loader did get the answer as soon as it returns. The others get it when Redis has
 // confirmed that nothing was written since.
@@ -108,10 +108,10 @@ func (r *rebuild) rememberFailure(out loaded) {
 	}
 }
 
-// store stores what was loaded. The value is good for calls that began before the tick that store returns. If the load may be
-// stored, no write overtook it until the fill was sent, so the value is good for all calls that began before that; if it is not, for
-// those that began before the loader had returned. Otherwise it is good only for calls that began before the loader did. The error says
-// why it is not stored, unless its TTL does.
+// store stores what was loaded. The value is good for calls that began before the tick that store returns. If the load
+// may be stored, no write overtook it until the fill was sent, so the value is good for all calls that began before
+// that; if it is not, for those that began before the loader had returned. Otherwise it is good only for calls that
+// began before the loader did. The error says why it is not stored, unless its TTL does.
 func (r *rebuild) store(ctx context.Context, out loaded, generation string, began, returned uint64) (before uint64, unstored error) {
 	ctx = context.WithoutCancel(ctx)
 	stamp, refused := r.stamp(ctx, &out)
@@ -161,9 +161,9 @@ func (r *rebuild) mayShowOld() bool {
 	return err != nil || r.under.Confirms(e.Stamp) // an error: nobody could read it
 }
 
-// stamp returns the stamp of what was loaded after the epochs were ready. What is stored again keeps the one that it was made under; if nobody
-// knows that, it is never valid. With an error, which says why it is not stored, the stamp may be good for those who wait: it has the tags that can
-// be invalidated, as long as they fit into a message.
+// stamp returns the stamp of what was loaded after the epochs were ready. What is stored again keeps the one that it
+// was made under; if nobody knows that, it is never valid. With an error, which says why it is not stored, the stamp
+// may be good for those who wait: it has the tags that can be invalidated, as long as they fit into a message.
 func (r *rebuild) stamp(ctx context.Context, out *loaded) (protocol.Stamp, error) {
 	var made protocol.Stamp
 	if out.again {
@@ -186,7 +186,8 @@ func (r *rebuild) stamp(ctx context.Context, out *loaded) (protocol.Stamp, error
 	return stamp, cmp.Or(err, refused)
 }
 
-// proof begins to ask whether the stamp is still valid, if anybody joined after the load began, and returns a function that tells.
+// proof begins to ask whether the stamp is still valid, if anybody joined after the load began, and returns a function
+// that tells.
 func (r *rebuild) proof(ctx context.Context, stamp protocol.Stamp) func() bool {
 	if flight.WaitersOf(ctx).Entered() == r.joined {
 		return func() bool { return false }
@@ -200,7 +201,8 @@ func (r *rebuild) proof(ctx context.Context, stamp protocol.Stamp) func() bool {
 	}
 }
 
-// encode encodes what was loaded, before its callers have it, who may change it, and whether it is to be stored or not: others may wait for it.
+// encode encodes what was loaded, before its callers have it, who may change it, and whether it is to be stored or not:
+// others may wait for it.
 func (r *rebuild) encode(out *loaded) {
 	p := r.load.policy
 	out.what, out.payload, out.refused = r.load.shape.Encode(p.codec, out.value)
@@ -216,8 +218,8 @@ func (r *rebuild) encode(out *loaded) {
 	}
 }
 
-// prepare makes the entry, also of what is not stored, for those who wait: there is none if it cannot be encoded, nobody could tell whether it is
-// valid, or no message has room for it. They load then.
+// prepare makes the entry, also of what is not stored, for those who wait: there is none if it cannot be encoded,
+// nobody could tell whether it is valid, or no message has room for it. They load then.
 func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, stamp protocol.Stamp, refused error) protocol.Filling {
 	f, p := protocol.Filling{Token: r.token, Generation: generation}, r.load.policy
 	what, ttl, staleFor := protocol.Absent, min(p.negativeTTL, out.ttl), time.Duration(0)

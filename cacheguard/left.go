@@ -4,10 +4,11 @@ import (
 	"context"
 )
 
-// A loader that ignores its context outlives those who waited for it: they have left, or were told that LoadTimeout is over. It keeps its slot, and a
-// key has one loader in an instance, however many callers give up on it one after the other. So who comes later waits, without a slot and without
-// the lease, until it has returned, or for LoadTimeout, and then loads: what it returns may be older than an invalidation since, and goes to nobody.
-// Its lease has been given up, so other instances may load meanwhile, and a value of theirs is read first.
+// A loader that ignores its context outlives those who waited for it: they have left, or were told that LoadTimeout is
+// over. It keeps its slot, and a key has one loader in an instance, however many callers give up on it one after the
+// other. So who comes later waits, without a slot and without the lease, until it has returned, or for LoadTimeout, and
+// then loads: what it returns may be older than an invalidation since, and goes to nobody. Its lease has been given up,
+// so other instances may load meanwhile, and a value of theirs is read first.
 
 // loadedKey is a key that a loader loads.
 type loadedKey struct {

@@ -50,8 +50,8 @@ type loaded struct {
 	untold  bool  // nor handed to those who wait elsewhere
 }
 
-// need says what limits hold for a load. One that a loader asked for shares that loader's slot: if it needed one of its own, loaders that
-// hold all the slots could wait for each other. The keys of a GetMany share one slot.
+// need says what limits hold for a load. One that a loader asked for shares that loader's slot: if it needed one of its
+// own, loaders that hold all the slots could wait for each other. The keys of a GetMany share one slot.
 func (l *loaders) need(j *load) limit.Need {
 	return limit.Need{
 		Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.Covers(j.key), Spare: j.spare, Until: j.ends,
@@ -95,8 +95,8 @@ func (l *loaders) isOwn(err error) bool {
 	return errors.Is(err, errNoSpareSlot) || errors.Is(err, ErrClosed) && l.tasks.Ending.Err() != nil
 }
 
-// run runs the loader under LoadTimeout, once Config.Limiter lets it, and frees its slot when the loader returns. When the context ends first, run leaves
-// the loader to itself, so that nobody waits for a loader that ignores its context.
+// run runs the loader under LoadTimeout, once Config.Limiter lets it, and frees its slot when the loader returns. When
+// the context ends first, run leaves the loader to itself, so that nobody waits for a loader that ignores its context.
 func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 	load := newLoading(ctx, l, j.policy.kind, j.key)
 	l.keep(ctx, load)
@@ -136,9 +136,9 @@ func (g *Guard) loadDirectly(ctx context.Context, j *load, how Outcome) answer {
 	return g.loadIn(ctx, j, s, how)
 }
 
-// loadBypassed loads without Redis, because Redis does not answer. If Redis answers again by the time there is a slot, the
-// flight asks it after all: otherwise every instance would make the loads that queued up in an outage, and none would store
-// them.
+// loadBypassed loads without Redis, because Redis does not answer. If Redis answers again by the time there is a slot,
+// the flight asks it after all: otherwise every instance would make the loads that queued up in an outage, and none
+// would store them.
 func (g *Guard) loadBypassed(ctx context.Context, j *load, publish func(answer)) answer {
 	breaker := g.breakers.Of(j.valueKey)
 	wasOpen := breaker.IsOpen()
@@ -173,7 +173,8 @@ func (g *Guard) loadIn(ctx context.Context, j *load, s limit.Slot, how Outcome) 
 // abandoned is the answer of a flight whose callers have all left, or whose Guard is closed.
 func abandoned(ctx context.Context) answer { return answer{err: closedOr(context.Cause(ctx))} }
 
-// answer is what was loaded, for the callers that began before the tick. What was only read is for nobody else: it may have been invalidated since.
+// answer is what was loaded, for the callers that began before the tick. What was only read is for nobody else: it may
+// have been invalidated since.
 func (l *loaded) answer(how Outcome, before uint64) answer {
 	if l.again {
 		before = 0
@@ -184,8 +185,8 @@ func (l *loaded) answer(how Outcome, before uint64) answer {
 	}
 }
 
-// await waits for what the loader returns, or the end of the context. It reports a load that takes longer than SlowLoad while it still
-// runs, because one that hangs is not reported by its end.
+// await waits for what the loader returns, or the end of the context. It reports a load that takes longer than SlowLoad
+// while it still runs, because one that hangs is not reported by its end.
 func (l *loaders) await(ctx context.Context, j *load, done <-chan loaded) loaded {
 	var slow <-chan time.Time
 	if l.tellsSlow() {
@@ -212,7 +213,8 @@ func (l *loaders) await(ctx context.Context, j *load, done <-chan loaded) loaded
 	}
 }
 
-// tells is the text of LoadTimeout for other instances; none for another end. What the program makes of it may panic or end its goroutine.
+// tells is the text of LoadTimeout for other instances; none for another end. What the program makes of it may panic or
+// end its goroutine.
 func (l *loaders) tells(j *load, cause error) (text string) {
 	if !errors.As(cause, new(*loadTimeout)) {
 		return ""
@@ -235,7 +237,8 @@ func (l *loaders) tellsSlow() bool { return l.cfg.SlowLoad > 0 && !l.cfg.clock.M
 // outlived is how long a loader may take to return when its context has ended.
 const outlived = time.Second
 
-// outlives reports a load that goes on, as done says, when its context has ended by LoadTimeout: callers have an error, and its slot is still taken.
+// outlives reports a load that goes on, as done says, when its context has ended by LoadTimeout: callers have an error,
+// and its slot is still taken.
 func outlives[T any](l *loaders, key string, cause error, done <-chan T) {
 	if !errors.As(cause, new(*loadTimeout)) || !l.tellsSlow() {
 		return
@@ -356,8 +359,8 @@ func (l *loading) end(err error) {
 	l.shown(failed(err))
 }
 
-// protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended its
-// goroutine.
+// protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended
+// its goroutine.
 func (l *loaders) protect(ctx context.Context, key string, load func() error, finish func(error)) {
 	returned := false
 	var err error

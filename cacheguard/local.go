@@ -82,8 +82,8 @@ func (g *Guard) say(part int, message string) (refused, answered bool) {
 	return refused, refused || err == nil
 }
 
-// fromItem returns an item of the tier as an answer to calls of the policy. As in Redis, an entry of a Cache is none of the function Get,
-// and the other way round.
+// fromItem returns an item of the tier as an answer to calls of the policy. As in Redis, an entry of a Cache is none of
+// the function Get, and the other way round.
 func fromItem[V any](item *tier.Item, p *policy, how Outcome) (f found[V], ok bool) {
 	if item == nil || item.Named != p.isNamed() {
 		return f, false
@@ -140,8 +140,8 @@ func (s *loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool)
 	return f, ok
 }
 
-// fillLocal waits for a read whose call has its answer from a load beside Redis, which the local tier cannot keep: the keys that are asked for most
-// would be loaded again and again.
+// fillLocal waits for a read whose call has its answer from a load beside Redis, which the local tier cannot keep: the
+// keys that are asked for most would be loaded again and again.
 func (q *query[V]) fillLocal(r wanted[V], read *send.Read) {
 	g, spec := q.guard, q.spec
 	if g.local == nil || spec.skipLocal || read != r.read || !g.life.TryAtMost(mostFilling, &g.filling, func() { // stop: RedisTimeout

@@ -11,8 +11,8 @@ import (
 )
 
 // GetMany returns the values of the keys. It takes what it can from the cache, and calls load once for the keys that
-// nobody is loading on any instance. For keys that others are loading, it waits as Get does. Everything said of Get holds
-// for each key, and Hooks are called for each.
+// nobody is loading on any instance. For keys that others are loading, it waits as Get does. Everything said of Get
+// holds for each key, and Hooks are called for each.
 //
 //   - A key that is neither in the cache nor in load's result is absent from the result, without an error. Its absence
 //     is remembered for NegativeTTL.

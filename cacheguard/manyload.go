@@ -69,7 +69,8 @@ func (m *many[V]) enter(ctx context.Context, r *wanted[V], b *batch) (ticket, er
 	return m.guard.enterRebuild(ctx, m.replacing(ctx, r, b), r.read.Raw)
 }
 
-// newBatch waits for a slot, and makes the batch of the keys. Keys that are loaded one by one have no batch: each takes a slot of its own.
+// newBatch waits for a slot, and makes the batch of the keys. Keys that are loaded one by one have no batch: each takes
+// a slot of its own.
 func (m *many[V]) newBatch(ctx context.Context, all []*wanted[V]) (*batch, error) {
 	if m.spec.loadEach != nil {
 		return nil, nil //nolint:nilnil // what a load without a batch has

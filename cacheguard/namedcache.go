@@ -10,9 +10,9 @@ import (
 	"github.com/cacheguard/go/internal/cache/keytext"
 )
 
-// Cache is a typed view of a Guard for one kind of thing: it knows the keys of that kind, how to load it, and what its loader's
-// errors mean. It adds no connection and no goroutine, needs no Close, and shares the Guard's connections, breaker, local tier
-// and limits. It is safe for concurrent use.
+// Cache is a typed view of a Guard for one kind of thing: it knows the keys of that kind, how to load it, and what its
+// loader's errors mean. It adds no connection and no goroutine, needs no Close, and shares the Guard's connections,
+// breaker, local tier and limits. It is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	guard  *Guard
 	cfg    CacheConfig[K, V]
@@ -22,9 +22,10 @@ type Cache[K comparable, V any] struct {
 	prefix int    // where the Guard's key begins in it
 }
 
-// NewCache returns a Cache of the Guard. The error names every field of cfg that is out of range. Without a Codec, it also refuses values that
-// encoding/json never brings back, by the path of the field: a chan, a func or a struct without an exported field, unless it may be nil, and an interface
-// with methods wherever it is. A field with the tag json:"-" may be anything.
+// NewCache returns a Cache of the Guard. The error names every field of cfg that is out of range. Without a Codec, it
+// also refuses values that encoding/json never brings back, by the path of the field: a chan, a func or a struct
+// without an exported field, unless it may be nil, and an interface with methods wherever it is. A field with the tag
+// json:"-" may be anything.
 func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V], error) {
 	if g == nil {
 		return nil, errNilGuard
@@ -65,8 +66,8 @@ func (c *Cache[K, V]) open(k *kind) {
 	}
 }
 
-// Get returns the thing with the key: from the cache, or from Load. Everything said of the function Get holds. If there is no
-// such thing, the error is CacheConfig.NotFound itself.
+// Get returns the thing with the key: from the cache, or from Load. Everything said of the function Get holds. If there
+// is no such thing, the error is CacheConfig.NotFound itself.
 func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	if c == nil {
 		var none V
@@ -122,8 +123,8 @@ func (c *Cache[K, V]) loadMany(of map[string]K) batchLoad {
 	}
 }
 
-// rowsOf returns a function that finds what LoadMany returned for a key: under the key, or under another one of the same text, as one in another
-// case if Key ignores case.
+// rowsOf returns a function that finds what LoadMany returned for a key: under the key, or under another one of the
+// same text, as one in another case if Key ignores case.
 func (c *Cache[K, V]) rowsOf(loaded map[K]V) func(k K, key string) (V, bool) {
 	var byText map[string]K // nil: not made yet
 	return func(k K, key string) (V, bool) {
@@ -181,7 +182,8 @@ func (c *Cache[K, V]) absence(err error) error {
 	return err
 }
 
-// keys returns the Guard's key of k, which is empty if there is none, and the key of its value in Redis, which contains the former.
+// keys returns the Guard's key of k, which is empty if there is none, and the key of its value in Redis, which contains
+// the former.
 func (c *Cache[K, V]) keys(k K) (key, valueKey string) {
 	var room [128]byte
 	text := c.text.AppendTo(append(room[:0], c.before...), k)
@@ -192,9 +194,9 @@ func (c *Cache[K, V]) keys(k K) (key, valueKey string) {
 	return valueKey[c.prefix:len(text)], valueKey
 }
 
-// Key is the Guard's key of k: for methods that take one, such as Guard.UpdateMany. Do not read it with Get, Fetch or GetMany: the entry
-// belongs to the Cache, so they load each time, and the Logger says so. It is empty if k has no
-// key, because its text is empty or its MarshalText fails. Every call refuses such a key.
+// Key is the Guard's key of k: for methods that take one, such as Guard.UpdateMany. Do not read it with Get, Fetch or
+// GetMany: the entry belongs to the Cache, so they load each time, and the Logger says so. It is empty if k has no key,
+// because its text is empty or its MarshalText fails. Every call refuses such a key.
 func (c *Cache[K, V]) Key(k K) string {
 	if c == nil {
 		return ""
@@ -215,8 +217,8 @@ func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
 	return c.guard.Invalidate(ctx, all...)
 }
 
-// InvalidateAll is Invalidate for all things of this kind, including those being loaded. It takes a round trip, however many there are. Values that the functions Get and GetMany loaded under keys of
-// this kind belong to no kind.
+// InvalidateAll is Invalidate for all things of this kind, including those being loaded. It takes a round trip, however
+// many there are. Values that the functions Get and GetMany loaded under keys of this kind belong to no kind.
 func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 	if c == nil {
 		return errNilCache
@@ -224,7 +226,8 @@ func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 	return c.guard.invalidateNames(ctx, []string{epoch.OfKind(c.policy.kind.name)})
 }
 
-// Update writes to the source so that no Get that begins after Update returned returns an older value; see Guard.Update.
+// Update writes to the source so that no Get that begins after Update returned returns an older value; see
+// Guard.Update.
 func (c *Cache[K, V]) Update(ctx context.Context, k K, write func(context.Context) error) error {
 	if c == nil {
 		return notCalled(errNilCache)

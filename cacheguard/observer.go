@@ -10,10 +10,12 @@ import (
 	"github.com/cacheguard/go/internal/watch"
 )
 
-// Observer hears what happens in a Guard: to count it, to log it, or to do something about it. It is called concurrently, by the call or
-// the load that makes the event happen, and no lock of the Guard is held meanwhile: one that is slow makes those slow that it observes, so it must be quick.
-// What comes with messages (EventInvalidated, EventDropped, EventForgotten) has a goroutine of its own. An Observer that panics harms nobody: the panic is
-// recovered, and the first one is logged. It must not call runtime.Goexit, nor Close. Ignore events that you do not know: there will be more.
+// Observer hears what happens in a Guard: to count it, to log it, or to do something about it. It is called
+// concurrently, by the call or the load that makes the event happen, and no lock of the Guard is held meanwhile: one
+// that is slow makes those slow that it observes, so it must be quick. What comes with messages (EventInvalidated,
+// EventDropped, EventForgotten) has a goroutine of its own. An Observer that panics harms nobody: the panic is
+// recovered, and the first one is logged. It must not call runtime.Goexit, nor Close. Ignore events that you do not
+// know: there will be more.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -126,8 +128,8 @@ func (o *observers) haveOthers() bool { return len(o.all) > 1 }
 // mostHeard is how many invalidations wait to be told at most. More become one, of everything.
 const mostHeard = 10_000
 
-// heard are invalidations that the Observers do not know yet. One goroutine tells them, in their order, while there are any: a burst of messages,
-// or an Observer that is slow, does not make thousands.
+// heard are invalidations that the Observers do not know yet. One goroutine tells them, in their order, while there are
+// any: a burst of messages, or an Observer that is slow, does not make thousands.
 type heard struct {
 	mu      sync.Mutex
 	events  []Event

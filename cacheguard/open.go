@@ -23,12 +23,12 @@ import (
 	"github.com/cacheguard/go/internal/watch"
 )
 
-// New returns a Guard. It does no I/O and starts no goroutine. An unreachable Redis is not an error here: EventRedisError
-// and the Logger report it later. The error names every field of cfg that is out of range.
+// New returns a Guard. It does no I/O and starts no goroutine. An unreachable Redis is not an error here:
+// EventRedisError and the Logger report it later. The error names every field of cfg that is out of range.
 //
-// New refuses a client that may read from anywhere but the primary, because it would return invalidated values: a client
-// with a client-side cache, and a cluster client that may read from replicas. A failover client must not be ReplicaOnly
-// either, but New cannot see that.
+// New refuses a client that may read from anywhere but the primary, because it would return invalidated values: a
+// client with a client-side cache, and a cluster client that may read from replicas. A failover client must not be
+// ReplicaOnly either, but New cannot see that.
 func New(rdb Redis, cfg Config) (*Guard, error) {
 	err := errors.Join(goredis.CheckPrimary(rdb), checkLocal(rdb, &cfg), send.CheckReplicas(rdb, cfg.Replicas), cfg.check())
 	if err != nil {
@@ -107,10 +107,11 @@ func (g *Guard) open() (err error) {
 	return g.openLocal()
 }
 
-// Close cancels the running loads, releases their leases, and returns when everything that the Guard started has ended. A
-// loader that ignores its context delays Close, and so do the client's time-outs when Redis hangs. Waiting calls return
-// ErrClosed. Invalidations that are pending are tried once more; the Logger gets the names of those that fail, and nobody sends them again.
-// A loader or hook must not call Close. Close may be called more than once, and always returns nil.
+// Close cancels the running loads, releases their leases, and returns when everything that the Guard started has ended.
+// A loader that ignores its context delays Close, and so do the client's time-outs when Redis hangs. Waiting calls
+// return ErrClosed. Invalidations that are pending are tried once more; the Logger gets the names of those that fail,
+// and nobody sends them again. A loader or hook must not call Close. Close may be called more than once, and always
+// returns nil.
 func (g *Guard) Close() error {
 	if g == nil {
 		return nil // New failed: there is nothing to close

@@ -12,13 +12,14 @@ import (
 )
 
 // Put is Update for a write that returns the new value of the source. Put stores this value in the step that ends the
-// update, so that the first Get afterwards is a hit. TTL, Jitter and StaleFor apply as they do to a load. The value has the tags that the Cache's
-// Tags names, and write can use SetTags and SetTTL as a loader does: a Cache whose loader sets tags needs them here, too.
+// update, so that the first Get afterwards is a hit. TTL, Jitter and StaleFor apply as they do to a load. The value has
+// the tags that the Cache's Tags names, and write can use SetTags and SetTTL as a loader does: a Cache whose loader
+// sets tags needs them here, too.
 //
-// Everything said of Update holds, also for the error. Nothing is stored, and the key is merely invalidated, if write or
-// Put fails, the lock is lost, write takes longer than UpdateTimeout, something else invalidates the key while write runs,
-// or Redis refuses the value, or the Guard is bypassed. With UpdateAnyway and without Redis, nothing is stored either, and neither with the context of an Intent or of
-// another write, whose transaction may still be rolled back.
+// Everything said of Update holds, also for the error. Nothing is stored, and the key is merely invalidated, if write
+// or Put fails, the lock is lost, write takes longer than UpdateTimeout, something else invalidates the key while write
+// runs, or Redis refuses the value, or the Guard is bypassed. With UpdateAnyway and without Redis, nothing is stored
+// either, and neither with the context of an Intent or of another write, whose transaction may still be rolled back.
 func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) (V, error)) error {
 	if c == nil {
 		return notCalled(errNilCache)

@@ -77,8 +77,8 @@ func (r *readResult[V]) isJudged() bool {
 	return true
 }
 
-// confirm waits for what the epochs say of the result: revoked, if one of them is over; unreachable, if Redis did not answer. Only then does the
-// local tier keep it.
+// confirm waits for what the epochs say of the result: revoked, if one of them is over; unreachable, if Redis did not
+// answer. Only then does the local tier keep it.
 func (r *wanted[V]) confirm(ctx context.Context, g *Guard, spec *loadSpec[V]) (redisErr, err error) {
 	got := r.result
 	if !got.isJudged() {
@@ -169,8 +169,8 @@ func (j *load) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
 	return e, value, err
 }
 
-// undecodable reports an entry that is intact but cannot be decoded, and returns its state for the reader: alienEntry if it is
-// to stay, else unusable.
+// undecodable reports an entry that is intact but cannot be decoded, and returns its state for the reader: alienEntry
+// if it is to stay, else unusable.
 func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) state {
 	what, is := EventDamaged, unusable
 	switch {
@@ -183,8 +183,8 @@ func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) 
 	return is
 }
 
-// readFailed is called when the value at the key could not be read. If it took too long, because the value is larger than any entry, the
-// next read would, too: so it is removed, in the background, one at a time.
+// readFailed is called when the value at the key could not be read. If it took too long, because the value is larger
+// than any entry, the next read would, too: so it is removed, in the background, one at a time.
 func (g *Guard) readFailed(valueKey string, err error) {
 	if !errors.Is(err, send.ErrTimeout) || errors.Is(err, errLate) || g.cfg.MaxValueBytes == off {
 		return

@@ -15,8 +15,8 @@ import (
 	"github.com/cacheguard/go/internal/redis/wake"
 )
 
-// rebuild is a flight that gets the value of a key through the lease: from another instance that loads, or with a load of
-// its own.
+// rebuild is a flight that gets the value of a key through the lease: from another instance that loads, or with a load
+// of its own.
 type rebuild struct {
 	guard       *Guard
 	load        *load
@@ -84,8 +84,9 @@ func (r *rebuild) loadAlone(ctx context.Context) answer {
 // longWrite is how long a write of an Update runs until those who wait for it say so.
 const longWrite = 5 * time.Second
 
-// attempt asks once, and does what the reply says. Not done: ask again. Without a slot it asks only for the value, because
-// a lease must not wait in a queue. But where Redis is slower than loads, slots would stand idle while Redis is asked: a lease takes one once it is there.
+// attempt asks once, and does what the reply says. Not done: ask again. Without a slot it asks only for the value,
+// because a lease must not wait in a queue. But where Redis is slower than loads, slots would stand idle while Redis is
+// asked: a lease takes one once it is there.
 func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
 	g := r.guard
 	slow := r.breaker.IsSlow()
@@ -154,8 +155,8 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	return r.await(ctx, waiter, got, polls, before)
 }
 
-// confirm asks whether an entry is valid. If it is not, it will be overwritten. Epochs that were read before the entry may be too old to
-// know one that its load made.
+// confirm asks whether an entry is valid. If it is not, it will be overwritten. Epochs that were read before the entry
+// may be too old to know one that its load made.
 func (r *rebuild) confirm(ctx context.Context, raw []byte, stamp protocol.Stamp) (a answer, done, valid bool) {
 	early := r.epochs != nil
 	holds, redisErr, err := r.asked(ctx).Check(ctx, stamp)
@@ -209,7 +210,8 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	return answer{value: value, outcome: how, before: before, origin: r.origin}, true
 }
 
-// unreachable answers when Redis could not be asked for the lease: from the flight of those who load without. The reply may be all that was lost.
+// unreachable answers when Redis could not be asked for the lease: from the flight of those who load without. The reply
+// may be all that was lost.
 func (r *rebuild) unreachable(ctx context.Context, err error) answer {
 	r.finishWait(nil)
 	r.recall(err)
@@ -257,8 +259,8 @@ func (r *rebuild) failure(got protocol.Acquired) error {
 	return r.load.policy.loadError(r.load.key, got.Message)
 }
 
-// identify makes the origin of the load, if it has one, part of the token for its lease, so that whoever finds the lease knows
-// whose load it is.
+// identify makes the origin of the load, if it has one, part of the token for its lease, so that whoever finds the
+// lease knows whose load it is.
 func (r *rebuild) identify(ctx context.Context) {
 	if origin := r.guard.cfg.Hooks.origin(ctx); origin != "" {
 		r.token = protocol.NewToken(origin)

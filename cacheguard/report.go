@@ -75,7 +75,8 @@ func (g *Guard) onStepped(key string, by time.Duration) {
 	g.observers.tell(context.Background(), Event{What: EventStepped, Key: key, Took: by, Attrs: []any{"by", by}})
 }
 
-// onHeard tells the Observers, by another goroutine, that something was invalidated. It may not hold up the subscription.
+// onHeard tells the Observers, by another goroutine, that something was invalidated. It may not hold up the
+// subscription.
 func (g *Guard) onHeard(n tier.Notice) {
 	if !g.observers.haveOthers() {
 		return
@@ -111,7 +112,8 @@ func (g *Guard) tellStale(key string, past time.Duration) {
 	g.observers.tell(context.Background(), Event{What: EventStale, Key: key, Kind: g.kinds.of(key).name, Took: past})
 }
 
-// judge reports a load, once, and notes whether it failed, unless nobody waits for it any more: then its error says nothing about the source.
+// judge reports a load, once, and notes whether it failed, unless nobody waits for it any more: then its error says
+// nothing about the source.
 func (l *loaders) judge(ctx context.Context, j *load, load *loading, took time.Duration, err error) {
 	if load.judged.Swap(true) {
 		return

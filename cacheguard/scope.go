@@ -29,8 +29,8 @@ func scopeOf(ctx context.Context, g *Guard) scope {
 	return s
 }
 
-// isTransactions reports whether a transaction makes the call: its loader may see rows that nobody else does. What it loads is for this
-// transaction alone: it shares no flight and no batch with others, and is not stored.
+// isTransactions reports whether a transaction makes the call: its loader may see rows that nobody else does. What it
+// loads is for this transaction alone: it shares no flight and no batch with others, and is not stored.
 func (s scope) isTransactions() bool { return s.intent != nil || s.write != nil }
 
 type intentKey struct{}
@@ -140,35 +140,37 @@ func (l *loading) within(g *Guard) bool {
 	return false
 }
 
-// SetTTL chooses the TTL of the entry being loaded, or written by a Put. A loader or write calls it with the context that it was given; with another context it does nothing. The Guard's Jitter and StaleFor apply
-// as always. The last call counts; in a loader of GetMany, it applies to all its keys. With a ttl of 0 or less, the value reaches those who wait for it, but is not stored. For
-// ErrNotFound, the shorter of ttl and NegativeTTL counts.
+// SetTTL chooses the TTL of the entry being loaded, or written by a Put. A loader or write calls it with the context
+// that it was given; with another context it does nothing. The Guard's Jitter and StaleFor apply as always. The last
+// call counts; in a loader of GetMany, it applies to all its keys. With a ttl of 0 or less, the value reaches those who
+// wait for it, but is not stored. For ErrNotFound, the shorter of ttl and NegativeTTL counts.
 func SetTTL(ctx context.Context, ttl time.Duration) {
 	if l := loadingOf(ctx); l != nil {
 		l.ttl.Store(int64(min(max(ttl, 0), longest)))
 	}
 }
 
-// SetTags adds tags to the entry being loaded, or written by a Put, so that InvalidateTags finds it. A loader or write calls it with the context
-// that it was given; with another context it does nothing. In GetMany, the tags apply to all keys of a call of load. Remembered absence has tags too.
+// SetTags adds tags to the entry being loaded, or written by a Put, so that InvalidateTags finds it. A loader or write
+// calls it with the context that it was given; with another context it does nothing. In GetMany, the tags apply to all
+// keys of a call of load. Remembered absence has tags too.
 //
-// An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. Beyond that, the value reaches those who wait for it, but is not stored,
-// and EventUnstorable has the reason.
+// An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. Beyond that, the value reaches those who wait
+// for it, but is not stored, and EventUnstorable has the reason.
 //
-// A value with tags is not stored if one of its tags may have been invalidated since its load began. A tag that the Guard did not
-// know before the load counts as invalidated if any tag was; the next load of the key knows it.
+// A value with tags is not stored if one of its tags may have been invalidated since its load began. A tag that the
+// Guard did not know before the load counts as invalidated if any tag was; the next load of the key knows it.
 //
-// A hit asks Redis for the value and for what says that it is valid in one request, with the tags that the key had last. If it has others
-// now, they cost another one.
+// A hit asks Redis for the value and for what says that it is valid in one request, with the tags that the key had
+// last. If it has others now, they cost another one.
 func SetTags(ctx context.Context, tags ...string) {
 	if l := loadingOf(ctx); l != nil {
 		l.addTags(tags)
 	}
 }
 
-// KeepTags says that the Load of a Source returns the value old, or the one that Source.Made is about, and did not make it: the entry keeps
-// the tags that it has, beside those of SetTags, and what was invalidated since it was made stays so. It is called with the context that Load was given;
-// with another context it does nothing.
+// KeepTags says that the Load of a Source returns the value old, or the one that Source.Made is about, and did not make
+// it: the entry keeps the tags that it has, beside those of SetTags, and what was invalidated since it was made stays
+// so. It is called with the context that Load was given; with another context it does nothing.
 func KeepTags(ctx context.Context) {
 	if l := loadingOf(ctx); l != nil {
 		l.again.Store(true)

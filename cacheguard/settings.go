@@ -13,8 +13,8 @@ import (
 //
 // A Get that the tier answers costs no round trip. The price is a weaker promise: an Invalidate on another instance
 // reaches this tier by a message. Until the message arrives, Get may return the older value, but never for longer than
-// MaxLag. Normally that is the time of one message through Redis. On the instance that called Invalidate there is no such
-// delay.
+// MaxLag. Normally that is the time of one message through Redis. On the instance that called Invalidate there is no
+// such delay.
 //
 // While it is not known that messages arrive, or a message is known to be missing, Get does not use the tier,
 // except for stale values (StaleFor) when Redis does not answer either. When the subscription is back, the tier starts
@@ -34,12 +34,12 @@ type LocalConfig struct {
 	// Default: 5 seconds.
 	TTL time.Duration
 
-	// MaxLag is how old the tier's answers may be: none is of a key that was invalidated so long ago, or before, by anybody
-	// whose user may publish. The tier is served from only while an echo is younger: a message that this process had a
-	// script in Redis publish, on the road that messages of invalidations take, and that came back. While there is none,
-	// Redis is asked; so nothing is served from the tier on a server whose scripts may not publish. At least 100
-	// milliseconds; -1: as long as TTL, by messages that nobody checks. An echo is asked for twice in this time while the
-	// tier is in use. The limits are in docs/guarantees.md. Default: 1 second.
+	// MaxLag is how old the tier's answers may be: none is of a key that was invalidated so long ago, or before, by
+	// anybody whose user may publish. The tier is served from only while an echo is younger: a message that this
+	// process had a script in Redis publish, on the road that messages of invalidations take, and that came back. While
+	// there is none, Redis is asked; so nothing is served from the tier on a server whose scripts may not publish. At
+	// least 100 milliseconds; -1: as long as TTL, by messages that nobody checks. An echo is asked for twice in this
+	// time while the tier is in use. The limits are in docs/guarantees.md. Default: 1 second.
 	MaxLag time.Duration
 
 	// HotKeys limits the tier to that many keys: the ones this process asked for most in the last seconds, if it asked
@@ -89,8 +89,8 @@ type WriteLock interface {
 // Codec turns values into bytes and back. []byte and string values never pass through it.
 //
 // The callers of a load get what the loader returned, and others what comes back from the Codec. The Guard looks at no
-// value: cacheguardtest does, at each that a test stores, and codec.Checked for a canary. A value that the Codec does not
-// decode is a damaged entry (EventDamaged), and each Get of it loads.
+// value: cacheguardtest does, at each that a test stores, and codec.Checked for a canary. A value that the Codec does
+// not decode is a damaged entry (EventDamaged), and each Get of it loads.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error // v is a pointer

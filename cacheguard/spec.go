@@ -138,8 +138,8 @@ func (s *loadSpec[V]) refusal(g *Guard, reason *RedisError) error {
 	return nil
 }
 
-// mustBeJudged reports whether the answer may have been loaded before the call began, although it was not in Redis then:
-// the call reads it again, so that Judge sees it.
+// mustBeJudged reports whether the answer may have been loaded before the call began, although it was not in Redis
+// then: the call reads it again, so that Judge sees it.
 func (s *loadSpec[V]) mustBeJudged(a *answer, asked uint64) bool {
 	return s.judge != nil && a.err == nil && (a.outcome == Hit || a.loaded > 0 && asked >= a.loaded)
 }

@@ -13,8 +13,8 @@ import (
 // may ask again.
 const shortestStay = 20 * time.Millisecond
 
-// refresh replaces the entry in the background, unless this instance is doing so already. If a loader asked for the entry, the
-// refresh is no part of that load. A transaction, whose loads are not stored, replaces nothing.
+// refresh replaces the entry in the background, unless this instance is doing so already. If a loader asked for the
+// entry, the refresh is no part of that load. A transaction, whose loads are not stored, replaces nothing.
 func (g *Guard) refresh(ctx context.Context, j *load, raw []byte, took time.Duration) {
 	if j.scope.isTransactions() || g.isSlow(j.key) { // the slots are for callers who do not want to wait for Redis
 		j.skip()
@@ -30,8 +30,8 @@ func (g *Guard) refresh(ctx context.Context, j *load, raw []byte, took time.Dura
 	}
 }
 
-// refresh takes the lease if it is free, and loads. If it is not, the flight lingers for a while: as long as it is there,
-// no other call of this instance asks for the lease again.
+// refresh takes the lease if it is free, and loads. If it is not, the flight lingers for a while: as long as it is
+// there, no other call of this instance asks for the lease again.
 func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	r.identify(ctx)
 	loaders := &r.guard.loaders
@@ -73,8 +73,9 @@ func (s *loadSpec[V]) isPatient() bool {
 	return s.loader != nil && !s.spare && s.policy.patience > 0
 }
 
-// awaitFresh waits for the load that is to replace a stale value, for as long as Patience, and then returns the stale one. The load belongs to
-// nobody, so it goes on. It takes a slot that no other load waits for: those have callers with nothing.
+// awaitFresh waits for the load that is to replace a stale value, for as long as Patience, and then returns the stale
+// one. The load belongs to nobody, so it goes on. It takes a slot that no other load waits for: those have callers with
+// nothing.
 func (q *query[V]) awaitFresh(ctx context.Context, j *load, old *readResult[V], raw []byte) (v V, how Outcome, err error) {
 	g := q.guard
 	if j.scope.isTransactions() {

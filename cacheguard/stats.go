@@ -8,8 +8,8 @@ import (
 	"github.com/cacheguard/go/internal/run/count"
 )
 
-// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. For a Cache, only Loading and Pending are set. The fields are
-// what programs ask for most; All has all numbers.
+// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. For a Cache, only Loading and
+// Pending are set. The fields are what programs ask for most; All has all numbers.
 type Stats struct {
 	Loading  int // loaders that run
 	MaxLoads int // how many may; 0: no limit
@@ -44,8 +44,8 @@ type Stats struct {
 
 // Number is one of the numbers of a Guard, at a time.
 type Number struct {
-	// Name is what package metrics exports it as, without cacheguard_ in front. It ends with _total if the number only grows,
-	// and with _seconds if it is a time. That something is so is 1, else 0.
+	// Name is what package metrics exports it as, without cacheguard_ in front. It ends with _total if the number only
+	// grows, and with _seconds if it is a time. That something is so is 1, else 0.
 	Name string
 
 	Help  string // what it is
@@ -80,8 +80,8 @@ func (s Stats) listed() []count.Number {
 	return *s.numbers
 }
 
-// Stats returns what the Guard is doing, for metrics. The more loads are under way, the longer it takes, so do not call it
-// for every request.
+// Stats returns what the Guard is doing, for metrics. The more loads are under way, the longer it takes, so do not call
+// it for every request.
 func (g *Guard) Stats() Stats {
 	if g == nil {
 		return Stats{}

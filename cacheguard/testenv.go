@@ -11,8 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/watch/observe"
 )
 
-// rehearsed returns the Config in the environment of a test; nil: there is none. Settings that would make a test depend on luck or on
-// the speed of the machine are off or long, unless the test sets them.
+// rehearsed returns the Config in the environment of a test; nil: there is none. Settings that would make a test depend
+// on luck or on the speed of the machine are off or long, unless the test sets them.
 func (c Config) rehearsed(env testenv.Env) Config {
 	if env == nil {
 		return c

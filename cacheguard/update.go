@@ -11,21 +11,21 @@ import (
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// Update writes to the source so that no Get that begins after Update returned, in any process, returns an older value, even
-// if write fails or this process dies. It is for data that changes seldom and must not be read stale.
+// Update writes to the source so that no Get that begins after Update returned, in any process, returns an older value,
+// even if write fails or this process dies. It is for data that changes seldom and must not be read stale.
 //
-// Write contains the commit, or use Intend: if the source changes only after Update returned, readers in between store the old value. A write that
-// changes more than its keys names that with Also.
+// Write contains the commit, or use Intend: if the source changes only after Update returned, readers in between store
+// the old value. A write that changes more than its keys names that with Also.
 //
-// Update waits for the write lock of the key (package rwlock, with the Guard's Prefix) until ctx ends. While write runs, up to
-// UpdateTimeout, no load stores a value. A Get that misses waits for the end of the update, up to WaitTimeout, and then loads
-// without storing.
+// Update waits for the write lock of the key (package rwlock, with the Guard's Prefix) until ctx ends. While write
+// runs, up to UpdateTimeout, no load stores a value. A Get that misses waits for the end of the update, up to
+// WaitTimeout, and then loads without storing.
 //
-// The context given to write ends when ctx does and when the lock is lost. It carries a fencing token (rwlock.FenceFrom): a
-// write that checks the token in the source cannot overwrite a later one, even if this process was paused. With this context,
-// a Get of the key does not wait, and an Update of it returns ErrReentrant. What a Get of any key loads with it is for write alone, as with
-// Intent.Context, because it may not be committed yet. Updates of other keys within write can wait for each other in a circle; use UpdateMany
-// instead.
+// The context given to write ends when ctx does and when the lock is lost. It carries a fencing token
+// (rwlock.FenceFrom): a write that checks the token in the source cannot overwrite a later one, even if this process
+// was paused. With this context, a Get of the key does not wait, and an Update of it returns ErrReentrant. What a Get
+// of any key loads with it is for write alone, as with Intent.Context, because it may not be committed yet. Updates of
+// other keys within write can wait for each other in a circle; use UpdateMany instead.
 //
 // Update returns write's error, joined with what went wrong around it. Written tells whether write was called:
 //
@@ -41,16 +41,16 @@ import (
 //   - Any error other than these and write's means that the lock could not be released. It ends within LeaseTTL, and
 //     everything else is done.
 //
-// A process that dies in write keeps others from storing until its intent has expired. If a process is paused for longer than
-// that, then writes, and dies before Update returns, an older value can stay until its TTL. Errors, panics and slow writes
-// leave nothing else behind.
+// A process that dies in write keeps others from storing until its intent has expired. If a process is paused for
+// longer than that, then writes, and dies before Update returns, an older value can stay until its TTL. Errors, panics
+// and slow writes leave nothing else behind.
 func (g *Guard) Update(ctx context.Context, key string, write func(context.Context) error) error {
 	return g.UpdateMany(ctx, []string{key}, write)
 }
 
-// UpdateMany is Update for several keys. It takes their locks in one order everywhere, so updates of overlapping sets do not
-// wait for one another in a circle. The fence belongs to the last key in byte order. On a cluster, compare it only with fences
-// of the same key, as each node has its own clock.
+// UpdateMany is Update for several keys. It takes their locks in one order everywhere, so updates of overlapping sets
+// do not wait for one another in a circle. The fence belongs to the last key in byte order. On a cluster, compare it
+// only with fences of the same key, as each node has its own clock.
 func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(context.Context) error) error {
 	return g.update(ctx, keys, nil, write)
 }
@@ -109,9 +109,10 @@ func (g *Guard) oneWriter() error {
 	return nil
 }
 
-// Written reports whether write was called, by the error of an Update, UpdateMany or Put: if it was not, nothing has changed, and the call can
-// be repeated. Of an error of Intend it says that nothing was announced, so that nothing should be written. After Done, and for any other error, it
-// is true: something may have been written. It is true for nil.
+// Written reports whether write was called, by the error of an Update, UpdateMany or Put: if it was not, nothing has
+// changed, and the call can be repeated. Of an error of Intend it says that nothing was announced, so that nothing
+// should be written. After Done, and for any other error, it is true: something may have been written. It is true for
+// nil.
 func Written(err error) bool {
 	var called *calledError
 	if errors.As(err, &called) {
@@ -120,7 +121,8 @@ func Written(err error) bool {
 	return !errors.Is(err, ErrClosed)
 }
 
-// calledError is an error that says whether write was called. The outermost counts: the write of one Update may return the error of another.
+// calledError is an error that says whether write was called. The outermost counts: the write of one Update may return
+// the error of another.
 type calledError struct {
 	error
 	written bool

@@ -23,14 +23,14 @@ const maxBytes = 1 << 30
 // errOutage is the error of every request in an outage. It is a time-out, without the wait for one.
 var errOutage = fmt.Errorf("cacheguardtest: outage: %w", context.DeadlineExceeded)
 
-// Env is a Guard with an engine in its process and a clock. Its methods may be called concurrently, also by loaders; methods that
-// can fail the test are for the goroutine of the test, as t.Fatal is.
+// Env is a Guard with an engine in its process and a clock. Its methods may be called concurrently, also by loaders;
+// methods that can fail the test are for the goroutine of the test, as t.Fatal is.
 type Env struct {
 	// Guard is closed at the end of the test.
 	Guard *cacheguard.Guard
 
-	// Redis is a client of package memory, of the test's own. Guards that the code under test makes with it take part: they follow the
-	// clock of the environment, and Loads counts their loads. The code that makes them closes them.
+	// Redis is a client of package memory, of the test's own. Guards that the code under test makes with it take part:
+	// they follow the clock of the environment, and Loads counts their loads. The code that makes them closes them.
 	Redis *redis.Client
 
 	t     testing.TB
@@ -124,8 +124,9 @@ func (e *Env) Settle() {
 // counts. The count is exact once the Get has returned.
 func (e *Env) Loads(key string) int { return e.inner.loadsOf(key) }
 
-// Outage makes every request to Redis fail, or ends that. Outage(false) returns when the Guards use Redis again and have sent their
-// pending invalidations, which can take a second or two. During an outage, messages of other Guards still arrive.
+// Outage makes every request to Redis fail, or ends that. Outage(false) returns when the Guards use Redis again and
+// have sent their pending invalidations, which can take a second or two. During an outage, messages of other Guards
+// still arrive.
 func (e *Env) Outage(on bool) {
 	e.t.Helper()
 	if on {

@@ -10,7 +10,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/manual"
 )
 
-// inner is what the Guards of a test know of its environment. It is the Limiter of the test's client, which asks it before each request.
+// inner is what the Guards of a test know of its environment. It is the Limiter of the test's client, which asks it
+// before each request.
 type inner struct {
 	*values
 

@@ -12,14 +12,17 @@ import (
 	"github.com/cacheguard/go/internal/testing/roundtrip"
 )
 
-// Survives fails the test if a value of the type does not come back from the Codec as it was, and names the first field that does not: one without an
-// exported name, with the tag json:"-", behind an interface, or left out by a method that encodes it. Callers that load get such a field, and callers that hit
-// do not. The Guards of a test look at each value that they are to store like this; Survives is for types that no test stores. An empty slice or map counts as nil. What encodes itself is compared by its method Equal or Cmp or, without one, by its encoding and its exported
-// fields. Nor may the bytes in which it is encoded change.
+// Survives fails the test if a value of the type does not come back from the Codec as it was, and names the first field
+// that does not: one without an exported name, with the tag json:"-", behind an interface, or left out by a method that
+// encodes it. Callers that load get such a field, and callers that hit do not. The Guards of a test look at each value
+// that they are to store like this; Survives is for types that no test stores. An empty slice or map counts as nil.
+// What encodes itself is compared by its method Equal or Cmp or, without one, by its encoding and its exported fields.
+// Nor may the bytes in which it is encoded change.
 //
-// Without values it makes one, with something in each field, also in those that are not exported, and an int behind any. What it cannot know is for you to
-// pass: a value of what encodes itself, but for time.Time, stays zero, and so does an interface with methods, which a nil Codec refuses as NewCache does. A
-// nil Codec is the default, encoding/json.
+// Without values it makes one, with something in each field, also in those that are not exported, and an int behind
+// any. What it cannot know is for you to pass: a value of what encodes itself, but for time.Time, stays zero, and so
+// does an interface with methods, which a nil Codec refuses as NewCache does. A nil Codec is the default,
+// encoding/json.
 func Survives[V any](t testing.TB, codec cacheguard.Codec, values ...V) {
 	t.Helper()
 	binary := codec != nil
@@ -116,7 +119,8 @@ func (f filler) fillElements(v reflect.Value, depth int) {
 	}
 }
 
-// encodesItself reports whether the Codec asks values of the type for their encoding. One that has it from what it embeds, as a time, may not know of its other fields.
+// encodesItself reports whether the Codec asks values of the type for their encoding. One that has it from what it
+// embeds, as a time, may not know of its other fields.
 func (f filler) encodesItself(t reflect.Type) bool {
 	_, binary := reflect.PointerTo(t).MethodByName("MarshalBinary")
 	if !roundtrip.EncodesItself(t) && !(f.binary && binary) {

@@ -17,7 +17,8 @@ const (
 	mostAltered = 10     // are told
 )
 
-// values looks at what passes through the Guards of a test: whether it comes back from its Codec, and whether callers change it. Values come as *V.
+// values looks at what passes through the Guards of a test: whether it comes back from its Codec, and whether callers
+// change it. Values come as *V.
 type values struct {
 	mu      sync.Mutex
 	handed  []handed
@@ -51,7 +52,8 @@ func (s *values) Check(key string, c protocol.Codec, value any) error {
 	return err
 }
 
-// HandOut returns a copy of the value, unless one would differ, or a Judge has seen the value itself. It is looked at again at the end.
+// HandOut returns a copy of the value, unless one would differ, or a Judge has seen the value itself. It is looked at
+// again at the end.
 func (s *values) HandOut(key string, c protocol.Codec, value any, shown bool) any {
 	if _, immutable := value.(*string); immutable {
 		return value
@@ -87,7 +89,8 @@ func copyOf(c protocol.Codec, value any) any {
 	return back
 }
 
-// report fails the test for what did not come back, and for each key, once, whose value was changed. Nobody may use the values any more.
+// report fails the test for what did not come back, and for each key, once, whose value was changed. Nobody may use the
+// values any more.
 func (s *values) report(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()

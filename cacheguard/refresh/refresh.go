@@ -1,6 +1,7 @@
-// Package refresh loads what was invalidated, by anybody, and was asked for here lately, before somebody asks again. It hears of that as an Observer, and loads
-// with Cache.Warm: once in the fleet, in slots that no caller's load waits for. A writer that knows the new value has no need of it: it calls Cache.Put.
-// docs/refresh.md says when it pays. It knows of package cacheguard what its documentation says, and nothing more.
+// Package refresh loads what was invalidated, by anybody, and was asked for here lately, before somebody asks again. It
+// hears of that as an Observer, and loads with Cache.Warm: once in the fleet, in slots that no caller's load waits for.
+// A writer that knows the new value has no need of it: it calls Cache.Put. docs/refresh.md says when it pays. It knows
+// of package cacheguard what its documentation says, and nothing more.
 package refresh
 
 import (
@@ -28,10 +29,12 @@ type Config[K comparable] struct {
 	// Lately is for how long a thing that was asked for counts as wanted. Default: 1 minute.
 	Lately time.Duration
 
-	// MaxKeys is how many of these are known at most; about 100 bytes each and the key. Those that are asked for least give way. Default: 10,000.
+	// MaxKeys is how many of these are known at most; about 100 bytes each and the key. Those that are asked for least
+	// give way. Default: 10,000.
 	MaxKeys int
 
-	// Parse is the thing whose key has the text, as CacheConfig.Key returns it. Default: if K is an integer or a string, or a type of one, the text itself.
+	// Parse is the thing whose key has the text, as CacheConfig.Key returns it. Default: if K is an integer or a
+	// string, or a type of one, the text itself.
 	Parse func(text string) (K, error)
 
 	// Warm is for the calls of Cache.Warm.
@@ -53,7 +56,8 @@ type Cache[K comparable] interface {
 	Warm(ctx context.Context, ids iter.Seq[K], cfg cacheguard.WarmConfig) (cacheguard.Warmed, error)
 }
 
-// Refresher is an Observer. It hears of what others invalidate if its Guard has a Config.Local (MaxBytes of a few MiB do), and of nothing without.
+// Refresher is an Observer. It hears of what others invalidate if its Guard has a Config.Local (MaxBytes of a few MiB
+// do), and of nothing without.
 type Refresher[K comparable] struct {
 	cfg    Config[K]
 	wanted *otter.Cache[string, struct{}] // keys that were asked for lately
@@ -161,8 +165,9 @@ func (r *Refresher[K]) note(key string) {
 // Loaded is how many things Run has loaded so far.
 func (r *Refresher[K]) Loaded() uint64 { return r.loaded.Load() }
 
-// Run refreshes until ctx ends, and returns its cause, or ErrClosed as soon as it meets a closed Guard. One Run at a time. Of a key that is invalidated, it loads that key; of a tag, of all of the Kind, or if
-// messages may have been missed, it looks at all keys that are wanted, and then at none for ten times as long as that took.
+// Run refreshes until ctx ends, and returns its cause, or ErrClosed as soon as it meets a closed Guard. One Run at a
+// time. Of a key that is invalidated, it loads that key; of a tag, of all of the Kind, or if messages may have been
+// missed, it looks at all keys that are wanted, and then at none for ten times as long as that took.
 func (r *Refresher[K]) Run(ctx context.Context, cache Cache[K]) error {
 	if cache.Name() != r.cfg.Kind {
 		return fmt.Errorf("refresh: the Cache is %q, and Config.Kind is %q", cache.Name(), r.cfg.Kind)

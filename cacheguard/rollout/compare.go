@@ -21,14 +21,15 @@ type Seen struct {
 	Failed   int // the source failed, or ctx ended
 }
 
-// Comparer compares what a Cache has with what the source has, and with what somebody else answered, as the cache that was there before does. It needs
-// nobody whom the cache serves. It is safe for concurrent use.
+// Comparer compares what a Cache has with what the source has, and with what somebody else answered, as the cache that
+// was there before does. It needs nobody whom the cache serves. It is safe for concurrent use.
 type Comparer[K comparable, V any] struct {
 	Cache  *cacheguard.Cache[K, V]
 	Source func(ctx context.Context, k K) (V, error) // which the Cache loads from
 	Equal  func(a, b V) bool
 
-	// Pause is how long a comparison waits when it has found a difference, as a write may be under way. Default: 1 second.
+	// Pause is how long a comparison waits when it has found a difference, as a write may be under way. Default: 1
+	// second.
 	Pause time.Duration
 
 	// OnOld is called for each thing that is old, with what the cache has and what the source. Default: not at all.
@@ -45,8 +46,9 @@ func (c *Comparer[K, V]) Seen() Seen {
 	return c.seen
 }
 
-// Compare compares what there is of the thing; other, if not nil, is what somebody else answered for it. What the cache lacks is loaded by it, so that the
-// next comparison finds it, as callers would have. Call it for a sample, apart from the requests: it asks the source, and may pause.
+// Compare compares what there is of the thing; other, if not nil, is what somebody else answered for it. What the cache
+// lacks is loaded by it, so that the next comparison finds it, as callers would have. Call it for a sample, apart from
+// the requests: it asks the source, and may pause.
 func (c *Comparer[K, V]) Compare(ctx context.Context, k K, other *V) {
 	var s Seen
 	defer func() {

@@ -11,8 +11,9 @@ import (
 // ErrNotYet is the error of Gate for a key that is not rolled out.
 var ErrNotYet = errors.New("rollout: not rolled out yet")
 
-// Shares says for which keys the cache is used: a percentage of each kind, the Name of a Cache. A kind that is not named is off, and so is the zero
-// Shares. It is of one process: give each the same numbers, from whatever configures them at run time. It is safe for concurrent use.
+// Shares says for which keys the cache is used: a percentage of each kind, the Name of a Cache. A kind that is not
+// named is off, and so is the zero Shares. It is of one process: give each the same numbers, from whatever configures
+// them at run time. It is safe for concurrent use.
 type Shares struct {
 	mu      sync.RWMutex
 	percent map[string]float64 // by kind
@@ -30,7 +31,8 @@ func (s *Shares) Set(percent map[string]float64) {
 	s.percent = all
 }
 
-// Off refuses all keys in this process, whatever is set, until it is called with false. Guard.BypassFleet does so for all processes, and ends by itself.
+// Off refuses all keys in this process, whatever is set, until it is called with false. Guard.BypassFleet does so for
+// all processes, and ends by itself.
 func (s *Shares) Off(off bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

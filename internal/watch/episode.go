@@ -12,9 +12,10 @@ import (
 // flapping is how long a trouble must last that comes back within ten seconds to be worth a line.
 const flapping = time.Second
 
-// episode logs a lasting trouble: one line when it begins, and one when it is over, with its length and cost. A trouble that comes
-// and goes is not logged each time: until it has lasted for delay, it is only counted, and one that begins within ten seconds of the last logged one
-// has to last a second first, the next such one two, and so on up to the ten seconds. A line that comes late says for how long there has been trouble.
+// episode logs a lasting trouble: one line when it begins, and one when it is over, with its length and cost. A trouble
+// that comes and goes is not logged each time: until it has lasted for delay, it is only counted, and one that begins
+// within ten seconds of the last logged one has to last a second first, the next such one two, and so on up to the ten
+// seconds. A line that comes late says for how long there has been trouble.
 type episode struct {
 	says
 	logger *slog.Logger

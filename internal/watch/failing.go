@@ -20,10 +20,11 @@ const (
 	longestWhy = 512 // bytes of an error that are shown
 )
 
-// Failing says for how long many loads of a kind fail. It judges the loads of this span and of the one before, so of the last ten to twenty seconds: there is
-// trouble when at least three and at least a quarter of them failed, for a second or more. It is over when at most a twentieth did, or none has failed for
-// twenty seconds and no loader runs: it may hang. In between all stays as it is, so trouble does not come and go. Loads judge, and who looks; a timer only ends a trouble
-// without either.
+// Failing says for how long many loads of a kind fail. It judges the loads of this span and of the one before, so of
+// the last ten to twenty seconds: there is trouble when at least three and at least a quarter of them failed, for a
+// second or more. It is over when at most a twentieth did, or none has failed for twenty seconds and no loader runs: it
+// may hang. In between all stays as it is, so trouble does not come and go. Loads judge, and who looks; a timer only
+// ends a trouble without either.
 type Failing struct {
 	episode
 	Running atomic.Int64 // loaders
@@ -72,8 +73,8 @@ func (j *Journal) Kind(kind string) *Kind {
 // Loaded notes how a load ended. The text is what may be known of its error outside of this process.
 func (f *Failing) Loaded(err error, text string) { f.Heard(err, text, -1) }
 
-// Heard notes that a load failed, somewhere: each instance may have few loads of a key for which all of them get the error. Redis
-// remembers a failure for that long: one that failed here within that counts already.
+// Heard notes that a load failed, somewhere: each instance may have few loads of a key for which all of them get the
+// error. Redis remembers a failure for that long: one that failed here within that counts already.
 func (f *Failing) Heard(err error, text string, remembered time.Duration) {
 	f.judging.Lock()
 	defer f.judging.Unlock()

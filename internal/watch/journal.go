@@ -31,8 +31,8 @@ type Config struct {
 	Background func(f func()) (begun bool) // runs f as a task of the Guard
 }
 
-// Journal logs what an operator should know, and counts what troubles cost. It is called only where things go wrong, so a hit
-// pays nothing for it. Use Open.
+// Journal logs what an operator should know, and counts what troubles cost. It is called only where things go wrong, so
+// a hit pays nothing for it. Use Open.
 type Journal struct {
 	MaxLoads, Limiter Saturation
 	Viewer            atomic.Pointer[observe.Viewer] // see View; nil: nobody looks
@@ -115,8 +115,8 @@ func (j *Journal) breaker(open bool) {
 	}
 }
 
-// Slow notes that another part of the keyspace is slow, or one is no more: so many are. Redis and loads, 0: nobody knows, take that long,
-// and calls do that.
+// Slow notes that another part of the keyspace is slow, or one is no more: so many are. Redis and loads, 0: nobody
+// knows, take that long, and calls do that.
 func (j *Journal) Slow(parts int64, redis, loads time.Duration, calls string) {
 	if parts == 0 {
 		j.late.end()
@@ -171,21 +171,24 @@ func (j *Journal) LoadsBeside() { j.hedged.Add(1) }
 // Beside is how many do, or did.
 func (j *Journal) Beside() uint64 { return uint64(j.hedged.Load()) }
 
-// alone is how many loads Redis has saved nobody: a Redis that is frozen is first slow, or unavailable, as chance has it.
+// alone is how many loads Redis has saved nobody: a Redis that is frozen is first slow, or unavailable, as chance has
+// it.
 func (j *Journal) alone() int64 { return j.without.Load() + j.hedged.Load() }
 
-// PendingChanged notes that the set of pending invalidations has changed. The key is a new one; empty: there is none. A nil Journal does
-// nothing.
+// PendingChanged notes that the set of pending invalidations has changed. The key is a new one; empty: there is none. A
+// nil Journal does nothing.
 func (j *Journal) PendingChanged(key string) {
 	if j != nil {
 		j.pending.changed("key", errs.Short(key))
 	}
 }
 
-// UntoldChanged notes that a message to local tiers was refused, on the channel; empty: that one was let through at last.
+// UntoldChanged notes that a message to local tiers was refused, on the channel; empty: that one was let through at
+// last.
 func (j *Journal) UntoldChanged(channel string) { j.mute.changed("channel", channel) }
 
-// Missed notes that a local tier is dropped, as messages may have been missed. It holds up neither the subscription nor a Get.
+// Missed notes that a local tier is dropped, as messages may have been missed. It holds up neither the subscription nor
+// a Get.
 func (j *Journal) Missed() {
 	j.cfg.Background(func() { j.missed.Loaded(errMissed, "") }) // stop: the Logger's
 }

@@ -28,9 +28,10 @@ func KindOf(name string) string {
 	return name[:min(len(name), longestKind)]
 }
 
-// Known knows which kinds of names, of tags or of keys, the loads of a Guard have had, and counts names that are invalidated and that none of them had:
-// nobody notices a typing error otherwise, as an invalidation of nothing succeeds. It judges once there was a load, and forgets what it has counted when
-// a load, or a write that stores a value, has the kind after all. The zero Known is ready.
+// Known knows which kinds of names, of tags or of keys, the loads of a Guard have had, and counts names that are
+// invalidated and that none of them had: nobody notices a typing error otherwise, as an invalidation of nothing
+// succeeds. It judges once there was a load, and forgets what it has counted when a load, or a write that stores a
+// value, has the kind after all. The zero Known is ready.
 type Known struct {
 	had atomic.Pointer[map[string]struct{}] // the map does not change; nil: there was no load. A nil map has all: they are too many
 
@@ -38,7 +39,8 @@ type Known struct {
 	unknown map[string]observe.Mistyped // by their kinds
 }
 
-// Written notes the names of a value that a write stored. That is no load: who only writes has none, and does not judge what others load.
+// Written notes the names of a value that a write stored. That is no load: who only writes has none, and does not judge
+// what others load.
 func (k *Known) Written(names ...string) {
 	if k.had.Load() != nil {
 		k.Had(names...)
@@ -76,8 +78,8 @@ func has(had *map[string]struct{}, name string) bool {
 	return is || *had == nil
 }
 
-// Invalidated counts those of the names that no load has had, except for some. What a feed invalidates in several Guards is counted if it is
-// unknown to all of them.
+// Invalidated counts those of the names that no load has had, except for some. What a feed invalidates in several
+// Guards is counted if it is unknown to all of them.
 func (k *Known) Invalidated(ctx context.Context, names []string, except func(name string) bool) {
 	had := k.had.Load()
 	if had == nil {

@@ -10,9 +10,10 @@ import (
 	"github.com/cacheguard/go/internal/run/logging"
 )
 
-// refusals are lasting troubles, one for each operation that Redis refuses and each of its errors: it is full, or the user lacks a right. One is over
-// when the operation has succeeded, and was not refused like that for ten seconds: one node of a cluster may be full, and others not. Where nobody tries
-// it for a minute, another trouble may begin before that is seen. What a trouble lasted is from its first refusal to its last.
+// refusals are lasting troubles, one for each operation that Redis refuses and each of its errors: it is full, or the
+// user lacks a right. One is over when the operation has succeeded, and was not refused like that for ten seconds: one
+// node of a cluster may be full, and others not. Where nobody tries it for a minute, another trouble may begin before
+// that is seen. What a trouble lasted is from its first refusal to its last.
 type refusals struct {
 	open func(e *episode, s says)
 	on   atomic.Int64 // how many there are

@@ -13,8 +13,8 @@ const (
 	maxRemembered = 1 << 17 // tags, of all keys together
 )
 
-// memory has the tags that keys had last, so that a read asks for their epochs together with the value. A forgotten tag costs a
-// round trip.
+// memory has the tags that keys had last, so that a read asks for their epochs together with the value. A forgotten tag
+// costs a round trip.
 type memory struct {
 	used   atomic.Bool // there were tags
 	seed   maphash.Seed

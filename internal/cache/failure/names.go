@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Names are the errors of CacheConfig.Errors, and the library's own causes. A failure travels as a text. The names of the sentinels that it matches
-// precede it: a NUL, the names with a unit separator between them, and another NUL. A text that itself begins with a NUL
-// gets both NULs and no name.
+// Names are the errors of CacheConfig.Errors, and the library's own causes. A failure travels as a text. The names of
+// the sentinels that it matches precede it: a NUL, the names with a unit separator between them, and another NUL. A
+// text that itself begins with a NUL gets both NULs and no name.
 type Names struct {
 	names  []string // in order
 	byName map[string]error
@@ -19,8 +19,8 @@ type Names struct {
 	codec  Codec // nil: none
 }
 
-// Codec is CacheConfig.ErrorCodec. Its encoding travels as one of the names, behind a mark that no name has, so that an instance without
-// the codec leaves it out.
+// Codec is CacheConfig.ErrorCodec. Its encoding travels as one of the names, behind a mark that no name has, so that an
+// instance without the codec leaves it out.
 type Codec interface {
 	EncodeError(err error) []byte
 	DecodeError(data []byte) error
@@ -39,7 +39,8 @@ const (
 	maxCode       = 512 // bytes
 )
 
-// NewNames returns the names of the library's own causes, which all instances know, and of a program's errors, and the codec; nil: none.
+// NewNames returns the names of the library's own causes, which all instances know, and of a program's errors, and the
+// codec; nil: none.
 func NewNames(own, errs map[string]error, codec Codec) Names {
 	all := make(map[string]error, len(own)+len(errs))
 	maps.Copy(all, errs)

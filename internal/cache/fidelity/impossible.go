@@ -9,11 +9,13 @@ import (
 	"slices"
 )
 
-// Impossible says why encoding/json never brings values of the type back: the path of a field, below the type, and what is wrong with it; nothing, if it may.
-// What may be nil or empty, below the value itself, may be so always, but for an interface: nobody declares one to leave it nil.
+// Impossible says why encoding/json never brings values of the type back: the path of a field, below the type, and what
+// is wrong with it; nothing, if it may. What may be nil or empty, below the value itself, may be so always, but for an
+// interface: nobody declares one to leave it nil.
 func Impossible(t reflect.Type) (path, what string) { return search{}.find(t.String(), t, itself) }
 
-// presence says where something of a type is: maybe in a value, always if there is a value, or it is what the value consists of.
+// presence says where something of a type is: maybe in a value, always if there is a value, or it is what the value
+// consists of.
 type presence int
 
 const maybe, always, itself presence = 0, 1, 2
@@ -77,8 +79,9 @@ var ways = []reflect.Type{
 	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
 }
 
-// hasItsOwnWay reports whether the type encodes or decodes itself, or is a message of Protocol Buffers, whose interfaces may stay nil. It asks for that by a
-// constant: for any other name the linker would keep all methods of all types in the user's program.
+// hasItsOwnWay reports whether the type encodes or decodes itself, or is a message of Protocol Buffers, whose
+// interfaces may stay nil. It asks for that by a constant: for any other name the linker would keep all methods of all
+// types in the user's program.
 func hasItsOwnWay(t reflect.Type) bool {
 	_, isMessage := reflect.PointerTo(t).MethodByName("ProtoReflect")
 	return isMessage || slices.ContainsFunc(ways, reflect.PointerTo(t).Implements)

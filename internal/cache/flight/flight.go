@@ -79,8 +79,8 @@ func (g *Group[K, R]) Enter(ctx context.Context, key K, run Run[R]) (t Ticket[K,
 	return Ticket[K, R]{Joined: joined, group: g, key: key, call: c}, nil
 }
 
-// Wait returns the published result if it is acceptable, else the run's result, or leaves when the context ends. When something else happens, which
-// nil never does, it returns ErrElse, and Wait or Leave follows.
+// Wait returns the published result if it is acceptable, else the run's result, or leaves when the context ends. When
+// something else happens, which nil never does, it returns ErrElse, and Wait or Leave follows.
 func (t Ticket[K, R]) Wait(ctx context.Context, otherwise <-chan struct{}, acceptable func(R) bool) (result R, err error) {
 	first := t.call.first
 	for {

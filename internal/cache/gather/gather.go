@@ -1,7 +1,7 @@
 // Package gather lets the loads of several keys share one call of a loader, while each key keeps a fate of its own.
 //
-// A load that is on its way is a member of a Call: later it either obtains a value from the Call or skips it. The Call begins when the first member
-// obtains. It waits for the members that are still on their way, and runs.
+// A load that is on its way is a member of a Call: later it either obtains a value from the Call or skips it. The Call
+// begins when the first member obtains. It waits for the members that are still on their way, and runs.
 package gather
 
 import (

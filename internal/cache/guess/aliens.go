@@ -10,11 +10,11 @@ const FirstYield = time.Minute
 
 const maxYield = time.Hour
 
-// Aliens decides what to do with an entry of a Cache that is intact but that this program cannot decode: another version of
-// the program, which may be running, stored it. If each version replaced the other's entries, both would keep loading the
-// key, in turns. So a young entry stays, and the program loads without storing. Only an old entry, which may be left over
-// from a version that is gone, is replaced. If the other version then stores again, and so is still running, the next entry
-// must be twice as old, up to an hour.
+// Aliens decides what to do with an entry of a Cache that is intact but that this program cannot decode: another
+// version of the program, which may be running, stored it. If each version replaced the other's entries, both would
+// keep loading the key, in turns. So a young entry stays, and the program loads without storing. Only an old entry,
+// which may be left over from a version that is gone, is replaced. If the other version then stores again, and so is
+// still running, the next entry must be twice as old, up to an hour.
 type Aliens struct {
 	mu       sync.Mutex
 	yield    time.Duration // how old an entry has to be; 0: FirstYield

@@ -11,7 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/watch"
 )
 
-// Limiter is a limit beside MaxLoads, as Config.Limiter has it. What it returns gives the permit back; nil: there was none. Its error is reported.
+// Limiter is a limit beside MaxLoads, as Config.Limiter has it. What it returns gives the permit back; nil: there was
+// none. Its error is reported.
 type Limiter interface {
 	Take(ctx context.Context, callers func() int) (free func(), err error)
 	Try(ctx context.Context) (free func(), err error)

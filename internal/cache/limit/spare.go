@@ -10,8 +10,8 @@ import (
 	"github.com/cacheguard/go/internal/cache/flight"
 )
 
-// How long, more or less, a load waits until it has one of them look for a spare slot. All together look as often, however many they are: on a
-// busy machine looking would cost more than it finds.
+// How long, more or less, a load waits until it has one of them look for a spare slot. All together look as often,
+// however many they are: on a busy machine looking would cost more than it finds.
 const (
 	shortestPause = 2 * time.Millisecond
 	longestPause  = 50 * time.Millisecond
@@ -51,8 +51,8 @@ func (q *queue) leave(w *spareLoad) (woken bool) {
 	return len(w.woken) > 0
 }
 
-// wake has one look for a slot: of those whose Cache has one, the load that can use it for longest. If that is about to look, the next
-// one does when a slot was freed.
+// wake has one look for a slot: of those whose Cache has one, the load that can use it for longest. If that is about to
+// look, the next one does when a slot was freed.
 func (q *queue) wake(freed bool) (waiting int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,8 +68,8 @@ func (q *queue) wake(freed bool) (waiting int) {
 	return len(q.all)
 }
 
-// takeSpare looks now and again, and when a load has ended. It does not queue for slots: a load in the queue of its Cache would keep that slot from
-// callers while it waits for one of MaxLoads.
+// takeSpare looks now and again, and when a load has ended. It does not queue for slots: a load in the queue of its
+// Cache would keep that slot from callers while it waits for one of MaxLoads.
 func (l *Loads) takeSpare(ctx context.Context, n Need) (s Slot) {
 	w := &spareLoad{n, make(chan struct{}, 1)}
 	l.spare.enter(w)

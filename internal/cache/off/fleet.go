@@ -33,7 +33,8 @@ func (s *Switch) Fleet(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// Learn notes Redis' answer about the fleet to a question asked at the time. An answer to an earlier question than the last is ignored.
+// Learn notes Redis' answer about the fleet to a question asked at the time. An answer to an earlier question than the
+// last is ignored.
 func (s *Switch) Learn(asked time.Time, left time.Duration) {
 	s.change(func() {
 		if asked.Before(s.looked) {

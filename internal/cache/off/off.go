@@ -1,5 +1,5 @@
-// Package off says why a call may not go to the cache: it is turned off for the process or the fleet, Config.Gate says no, or an invalidation of the key
-// has not reached Redis yet.
+// Package off says why a call may not go to the cache: it is turned off for the process or the fleet, Config.Gate says
+// no, or an invalidation of the key has not reached Redis yet.
 package off
 
 import (
@@ -44,7 +44,8 @@ type Config struct {
 
 	Gate func(ctx context.Context, key string) error // nil: of a call that may use the cache; nil itself: all may
 
-	// Changed says whether the cache is bypassed, and until when; zero: until it is turned on again. It is called under the Switch's mutex.
+	// Changed says whether the cache is bypassed, and until when; zero: until it is turned on again. It is called under
+	// the Switch's mutex.
 	Changed func(on bool, until time.Time)
 }
 
@@ -84,7 +85,8 @@ func (s *Switch) Put(r Reason, is bool) {
 	}
 }
 
-// Why is why the key must not be read for the call; nil if it may be. It asks about the process, the fleet, the gate, and what is pending.
+// Why is why the key must not be read for the call; nil if it may be. It asks about the process, the fleet, the gate,
+// and what is pending.
 func (s *Switch) Why(ctx context.Context, key string) error {
 	if s.Has(LookDue) {
 		s.lookLater()

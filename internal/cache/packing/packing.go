@@ -33,8 +33,8 @@ func (p Packing) reads(format byte) bool {
 	return format == protocol.Unpacked || p.By != nil && strings.IndexByte(p.By.Formats(), format) >= 0
 }
 
-// Pack compresses the payload of an entry if that makes it smaller. It does not compress a replacement for an entry, unfit, in a
-// format that this instance cannot read: others can read that format, and may not read this instance's.
+// Pack compresses the payload of an entry if that makes it smaller. It does not compress a replacement for an entry,
+// unfit, in a format that this instance cannot read: others can read that format, and may not read this instance's.
 func (p Packing) Pack(e protocol.Entry, unfit []byte) (protocol.Entry, error) {
 	if p.By == nil || len(e.Payload) == 0 || !p.reads(protocol.PackedAs(unfit)) {
 		return e, nil
@@ -46,7 +46,8 @@ func (p Packing) Pack(e protocol.Entry, unfit []byte) (protocol.Entry, error) {
 	return e, err
 }
 
-// compress has a goroutine for the Compression, which may call runtime.Goexit: the caller has a lease or a lock to give up.
+// compress has a goroutine for the Compression, which may call runtime.Goexit: the caller has a lease or a lock to give
+// up.
 func (p Packing) compress(payload []byte) (packed []byte, err error) {
 	done := make(chan struct{})
 	go func() { // owner: compress, which waits for it
@@ -61,7 +62,8 @@ func (p Packing) compress(payload []byte) (packed []byte, err error) {
 
 var errGoexit = errors.New("compression called runtime.Goexit")
 
-// Decode is protocol.DecodeEntry, refuses what is too large, and decompresses the payload. If that fails, it is no entry.
+// Decode is protocol.DecodeEntry, refuses what is too large, and decompresses the payload. If that fails, it is no
+// entry.
 func (p Packing) Decode(key string, raw []byte) (protocol.Entry, error) {
 	if len(raw) > p.Largest() {
 		return protocol.Entry{}, errLargeEntry

@@ -70,8 +70,8 @@ func (k *Keyspace) Renew(valueKey, token string) script.Call {
 }
 
 // BeginUpdate announces a writer of the key: it removes the values and leases of all version slots, and leaves an
-// intent. With a lasting, it returns a generation, which EndUpdate has to find to store a value: lasting is how long the
-// update may take; a longer one stores nothing.
+// intent. With a lasting, it returns a generation, which EndUpdate has to find to store a value: lasting is how long
+// the update may take; a longer one stores nothing.
 func (k *Keyspace) BeginUpdate(valueKey, token, notice string, lasting time.Duration) *script.Call {
 	call := &script.Call{
 		Script: beginUpdateScript,
@@ -97,8 +97,9 @@ func (k *Keyspace) RenewUpdate(valueKey, token string) script.Call {
 	return script.Call{Script: renewUpdateScript, Keys: []string{IntentKey(valueKey)}, Args: []any{token, k.intentMillis()}}
 }
 
-// EndUpdate ends what BeginUpdate began: it removes all values and leases once more, and the intent. If the filling has a
-// TTL, and a tail, it stores the value, and returns Stored, Refused, or the error of Redis, which refused to store it.
+// EndUpdate ends what BeginUpdate began: it removes all values and leases once more, and the intent. If the filling has
+// a TTL, and a tail, it stores the value, and returns Stored, Refused, or the error of Redis, which refused to store
+// it.
 func (k *Keyspace) EndUpdate(valueKey, token, notice string, f Filling) *script.Call {
 	call := &script.Call{
 		Script: endUpdateScript,

@@ -7,8 +7,9 @@
 //   - the lease, while the value is loaded: a hash, see lua/prelude.lua;
 //   - the intent, while somebody updates the key: a hash, see there.
 //
-// Versions of a program that run side by side each have their own values and leases, in a slot (see VersionSlot), and share the intent.
+// Versions of a program that run side by side each have their own values and leases, in a slot (see VersionSlot), and
+// share the intent.
 //
-// Each script has a file in lua/ and a method of Keyspace that makes the call. Every key that a script writes has a TTL.
-// The package knows nothing of callers, loads and time-outs: it makes calls and reads replies.
+// Each script has a file in lua/ and a method of Keyspace that makes the call. Every key that a script writes has a
+// TTL. The package knows nothing of callers, loads and time-outs: it makes calls and reads replies.
 package protocol

@@ -68,7 +68,8 @@ const (
 // Unpacked says that a payload is not compressed.
 const Unpacked = 'n'
 
-// Entry is what Redis holds for a key. The tags and the payload of a decoded one are parts of the string it was decoded from.
+// Entry is what Redis holds for a key. The tags and the payload of a decoded one are parts of the string it was decoded
+// from.
 type Entry struct {
 	Kind    Kind
 	Packed  byte          // how the payload is compressed; 0 is Unpacked when the entry is encoded
@@ -90,7 +91,8 @@ var (
 	errDamaged   = errors.New("damaged entry, or another key's")
 )
 
-// EncodeEntry returns the key's entry of the load with the token in two parts, between which the fill script puts the time of writing.
+// EncodeEntry returns the key's entry of the load with the token in two parts, between which the fill script puts the
+// time of writing.
 func EncodeEntry(key string, e Entry, token string) (head string, tail []byte) {
 	form := byte(e.Kind)
 	if !e.Stamp.Kind.IsZero() {

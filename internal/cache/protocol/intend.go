@@ -9,8 +9,8 @@ import (
 // Aftermath is for how long the end of an intent that nobody ended is known: longer than any TTL can be late.
 const Aftermath = time.Minute
 
-// Intend lets an intent of a transaction stand on the key, for as long as lasting: until then, or until it is done, what is cached
-// lasts no longer than it. The intent is any text that no other one has.
+// Intend lets an intent of a transaction stand on the key, for as long as lasting: until then, or until it is done,
+// what is cached lasts no longer than it. The intent is any text that no other one has.
 func (k *Keyspace) Intend(valueKey, intent string, lasting time.Duration, notice string) *script.Call {
 	return &script.Call{
 		Script: intendScript,

@@ -8,7 +8,8 @@ import (
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
-// Keyspace is the part of Redis that the Guards of one prefix share, and the times that they agree on. It does not change.
+// Keyspace is the part of Redis that the Guards of one prefix share, and the times that they agree on. It does not
+// change.
 type Keyspace struct {
 	Prefix      string
 	Instance    string        // the holder of the leases that are acquired
@@ -18,7 +19,8 @@ type Keyspace struct {
 }
 
 // ValueKey is the key of the value: P:{K} for key K under prefix P. The lease is at P:{K}:lease, the intent at
-// P:{K}:intent, and the lock of an Update at P:{K}:rw and more. In a version slot the value is at P:{K}:vN, and the lease at P:{K}:vN:lease.
+// P:{K}:intent, and the lock of an Update at P:{K}:rw and more. In a version slot the value is at P:{K}:vN, and the
+// lease at P:{K}:vN:lease.
 func (k *Keyspace) ValueKey(key string) string { return keys.Tagged(k.Prefix, key) }
 
 // LeaseKey is the key of the lease beside a value.
@@ -39,7 +41,8 @@ const versionSlots = 4
 
 var versionSlotNames = [versionSlots]string{":v0", ":v1", ":v2", ":v3"}
 
-// VersionSlot is what follows ValueKey in the key of a value of that version of the program; nothing if it has none, which is 0.
+// VersionSlot is what follows ValueKey in the key of a value of that version of the program; nothing if it has none,
+// which is 0.
 func VersionSlot(version int) string {
 	if version == 0 {
 		return ""
@@ -55,8 +58,8 @@ func AllVersionSlots(valueKey string) []string {
 	return withAllVersionSlots(valueKey)[versionSlots+1:]
 }
 
-// withAllVersionSlots are the keys, and then the leases and the values of all version slots in their order: a script may touch only keys that it is given.
-// They share one text, as every miss sends them.
+// withAllVersionSlots are the keys, and then the leases and the values of all version slots in their order: a script
+// may touch only keys that it is given. They share one text, as every miss sends them.
 func withAllVersionSlots(valueKey string, keys ...string) []string {
 	base := WithoutVersion(valueKey)
 	var text strings.Builder

@@ -25,8 +25,8 @@ func EpochOf(raw []byte) (e Epoch) {
 // Ends reports whether the epoch that was read ends with an intent, maybe before its time.
 func Ends(raw []byte) bool { return len(raw) == EpochLen+1 }
 
-// Stamp has the epochs that an entry was made under: of the Prefix, of its kind, and of its tags. The entry is valid only
-// while each is still the current one.
+// Stamp has the epochs that an entry was made under: of the Prefix, of its kind, and of its tags. The entry is valid
+// only while each is still the current one.
 type Stamp struct {
 	Prefix Epoch
 	Kind   Epoch // zero: the entry is of no kind

@@ -5,9 +5,9 @@ import (
 	"encoding/base64"
 )
 
-// A token is text of 128 random bits. One with an origin has the random bits in a shorter form, then a dot, then the origin: a
-// token, and a generation that begins with it, are as long as Redis keeps in a small hash (64 bytes). A token of the other kind
-// never has a dot.
+// A token is text of 128 random bits. One with an origin has the random bits in a shorter form, then a dot, then the
+// origin: a token, and a generation that begins with it, are as long as Redis keeps in a small hash (64 bytes). A token
+// of the other kind never has a dot.
 const (
 	randomLen = 22
 	maxOrigin = 24
@@ -24,7 +24,8 @@ func NewToken(origin string) string {
 	return base64.RawURLEncoding.EncodeToString(random[:]) + "." + origin
 }
 
-// Origin returns the origin of the load whose token or generation a reply has; empty if it has none. It may be anything.
+// Origin returns the origin of the load whose token or generation a reply has; empty if it has none. It may be
+// anything.
 func (a Acquired) Origin() string {
 	token := a.Failed
 	if a.Status == Held {

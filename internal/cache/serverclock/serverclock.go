@@ -1,12 +1,12 @@
-// Package serverclock estimates the time of the servers, because entries say by that when they were written. The estimate
-// only serves to judge the age of entries, never to decide who may write.
+// Package serverclock estimates the time of the servers, because entries say by that when they were written. The
+// estimate only serves to judge the age of entries, never to decide who may write.
 //
 // The estimate runs ahead by at most a round trip, so entries look no younger than they are. Until there is a first
 // reading, the local clock serves.
 //
 // A server's clock may be set, and another server with another clock may take its place. So a Guard does not replace an
-// entry that looks too old before acquire.lua has compared it with the clock itself. When that finds the entry fresh, the
-// Guard uses it, and notes the reading that came with the reply.
+// entry that looks too old before acquire.lua has compared it with the clock itself. When that finds the entry fresh,
+// the Guard uses it, and notes the reading that came with the reply.
 package serverclock
 
 import (
@@ -72,8 +72,8 @@ func (c *Clocks) Age(key string, written time.Time) time.Duration {
 	return age
 }
 
-// Note notes what the clock of the key's server showed, and when, by the Clock of this process, it was asked. It mends a wrong
-// estimate.
+// Note notes what the clock of the key's server showed, and when, by the Clock of this process, it was asked. It mends
+// a wrong estimate.
 func (c *Clocks) Note(key string, server, asked time.Time) {
 	now := &reading{server: server, asked: asked, within: c.servers.Clock.Since(asked)}
 	last := c.of(key).last.Swap(now)

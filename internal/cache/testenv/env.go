@@ -1,5 +1,5 @@
-// Package testenv connects the Guards of a test with the environment that cacheguardtest made for it: they follow its clock, report
-// their loads, and say when they are busy.
+// Package testenv connects the Guards of a test with the environment that cacheguardtest made for it: they follow its
+// clock, report their loads, and say when they are busy.
 //
 // The environment travels in the Limiter of the test's Redis client. So every Guard on that client is part of it, also
 // one that the code under test makes, and nothing about it is global or public.
@@ -22,10 +22,12 @@ type Env interface {
 	// Join adds a Guard, until leave is called.
 	Join(g *Guard) (leave func())
 
-	// Check returns why a value of the key, a *V to be stored, does not come back from its Codec as it was; nil: it does.
+	// Check returns why a value of the key, a *V to be stored, does not come back from its Codec as it was; nil: it
+	// does.
 	Check(key string, c protocol.Codec, value any) error
 
-	// HandOut returns what the caller of a Get gets, a *V, in the place of a value that others may have; shown: a Judge has seen that itself.
+	// HandOut returns what the caller of a Get gets, a *V, in the place of a value that others may have; shown: a Judge
+	// has seen that itself.
 	HandOut(key string, c protocol.Codec, value any, shown bool) any
 }
 

@@ -64,8 +64,8 @@ func (f *feed) hear(n Notice) {
 	}
 }
 
-// remind notes which notices a source has made lately. The first ones may have been missed although later ones were heard, unless they
-// were made before anybody listened.
+// remind notes which notices a source has made lately. The first ones may have been missed although later ones were
+// heard, unless they were made before anybody listened.
 func (f *feed) remind(r repetition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,9 +19,10 @@ const (
 	minCount  = 2           // of a hot key
 )
 
-// hot knows the keys that this process is asked for most, now, by a sample of its Gets. It has room for some, and keeps what is asked for often: a key
-// that finds no room costs each of the others a credit, and keys without credit go (Misra, Gries: Finding Repeated Elements, Science of Computer
-// Programming 2, 1982). So a key stays if it has more than its share of the Gets. Use newHot.
+// hot knows the keys that this process is asked for most, now, by a sample of its Gets. It has room for some, and keeps
+// what is asked for often: a key that finds no room costs each of the others a credit, and keys without credit go
+// (Misra, Gries: Finding Repeated Elements, Science of Computer Programming 2, 1982). So a key stays if it has more
+// than its share of the Gets. Use newHot.
 type hot struct {
 	size  int
 	clock clock.Clock
@@ -42,7 +43,8 @@ func newHot(size int, c clock.Clock) *hot {
 	return h
 }
 
-// note sees one Get of the key. It costs a few nanoseconds, and never waits: while others are being counted, a Get is left out.
+// note sees one Get of the key. It costs a few nanoseconds, and never waits: while others are being counted, a Get is
+// left out.
 func (h *hot) note(key string) {
 	if rand.Uint32()%sampled == 0 && h.mu.TryLock() {
 		defer h.mu.Unlock()

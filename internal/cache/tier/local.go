@@ -16,8 +16,8 @@ type Local struct {
 	leave    func()       // gives up the echoes
 }
 
-// Open makes a tier that hears notices through the inbox. Heard is called for each; dropped is called when it has to drop everything because of
-// some trouble, with how many entries it has. Neither may block.
+// Open makes a tier that hears notices through the inbox. Heard is called for each; dropped is called when it has to
+// drop everything because of some trouble, with how many entries it has. Neither may block.
 func Open(limits Limits, inbox *wake.Inbox, n *Notices, parts Parts, heard func(Notice), dropped func(entries int)) (*Local, error) {
 	l := &Local{inbox: inbox, leave: func() {}}
 	var err error

@@ -7,9 +7,10 @@ import (
 	"sync"
 )
 
-// Notice says that a key was invalidated, or every entry with a tag, of a Cache, or of the Prefix (Many). As a message it is "SOURCE NUMBER
-// KEY", with a + behind the number of one about many. Scripts publish it as it is, and do not read it. Processes of other versions read
-// it, so the form must stay: a tier ignores what it cannot read, such as the messages of SelfCheck.
+// Notice says that a key was invalidated, or every entry with a tag, of a Cache, or of the Prefix (Many). As a message
+// it is "SOURCE NUMBER KEY", with a + behind the number of one about many. Scripts publish it as it is, and do not read
+// it. Processes of other versions read it, so the form must stay: a tier ignores what it cannot read, such as the
+// messages of SelfCheck.
 type Notice struct {
 	Source string // the process, or a part of the keys of one; without spaces
 	Number uint64 // of the notice, by its source: 1, 2, 3 …
@@ -59,8 +60,8 @@ func read(s string) (source string, number uint64, mark, rest string, ok bool) {
 	return strings.Clone(source), number, s[len(digits):], rest, ok // the source is kept, and the rest of the message is not
 }
 
-// Notices makes the notices of one process. It numbers those of each part of the keyspace for themselves, as messages of
-// different nodes may overtake each other. It is safe for concurrent use.
+// Notices makes the notices of one process. It numbers those of each part of the keyspace for themselves, as messages
+// of different nodes may overtake each other. It is safe for concurrent use.
 type Notices struct {
 	Channel string // on which they are published
 	Begin   func() // runs Repeat in the background, when there is something to repeat; nil: nobody does
@@ -76,7 +77,8 @@ type Notices struct {
 	repeating int // how many were begun, and have not ended
 }
 
-// numbers are the numbers of a part: the last one, the last one that Repeat has gathered, and the first one that was refused; 0: none is.
+// numbers are the numbers of a part: the last one, the last one that Repeat has gathered, and the first one that was
+// refused; 0: none is.
 type numbers struct{ last, gathered, refused uint64 }
 
 // NewNotices begins the numbers of a process, under an id that no other process has.

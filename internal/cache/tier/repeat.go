@@ -8,9 +8,9 @@ import (
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// A notice can get lost without a broken connection, as between two nodes of a cluster. If it was its source's last, no gap shows. So each
-// source repeats its last number twice. In between, a node that stood still may have come back. A number that Redis refuses is repeated until
-// it does not: the notice itself was not published either.
+// A notice can get lost without a broken connection, as between two nodes of a cluster. If it was its source's last, no
+// gap shows. So each source repeats its last number twice. In between, a node that stood still may have come back. A
+// number that Redis refuses is repeated until it does not: the notice itself was not published either.
 const (
 	gathering   = 500 * time.Millisecond // of the numbers that are repeated together
 	firstRepeat = time.Second            // after that
@@ -20,8 +20,8 @@ const (
 	settled = gathering + firstRepeat + lastRepeat
 )
 
-// repetition says which notices a source has made lately. As a message it is "SOURCE LAST= FIRST", which a tier of an older version
-// ignores.
+// repetition says which notices a source has made lately. As a message it is "SOURCE LAST= FIRST", which a tier of an
+// older version ignores.
 type repetition struct {
 	source      string
 	first, last uint64
@@ -45,8 +45,8 @@ func IsRepetition(payload string) bool {
 	return ok
 }
 
-// Repeat gathers the numbers of notices for a moment, and publishes them twice, after about 1 and 4 seconds, and again if they are refused,
-// unless ctx ends. Unanswered: nobody knows, and what was refused before still is.
+// Repeat gathers the numbers of notices for a moment, and publishes them twice, after about 1 and 4 seconds, and again
+// if they are refused, unless ctx ends. Unanswered: nobody knows, and what was refused before still is.
 func (n *Notices) Repeat(ctx context.Context, publish func(part int, message string) (refused, answered bool)) {
 	for again := true; again && lifecycle.Sleep(ctx, gathering); again = n.again() {
 		all := n.gathered()

@@ -9,8 +9,8 @@ import (
 // overhead is about what an item takes beside its key and value, in bytes.
 const overhead = 256
 
-// store keeps the items. It is an interface to hide otter's generic types: they would be compiled anew in every package that
-// knows a Tier, which is each that calls Get.
+// store keeps the items. It is an interface to hide otter's generic types: they would be compiled anew in every package
+// that knows a Tier, which is each that calls Get.
 type store interface {
 	GetIfPresent(key string) (*Item, bool)
 	peek(key string) (*Item, bool) // as GetIfPresent, but does not count as a use

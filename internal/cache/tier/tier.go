@@ -44,7 +44,8 @@ type Item struct {
 	ends  time.Duration // by Clock.Mono: its TTL
 	bytes int
 
-	// The fields that a Get looks at are together, and the value may follow: each line of memory that is not in the processor's cache counts.
+	// The fields that a Get looks at are together, and the value may follow: each line of memory that is not in the
+	// processor's cache counts.
 	generation uint64
 	until      time.Duration // by Clock.Mono: served as fresh
 	echo       *wake.Echo    // of its part of the keyspace; nil: none is needed
@@ -73,7 +74,8 @@ func (t *Tier) MarkName(name string) NameMark {
 	return NameMark{epoch, epoch.Load()}
 }
 
-// ForgetMany drops all that was made under the name, and, now and then, what was made under another one. Under All, everything was.
+// ForgetMany drops all that was made under the name, and, now and then, what was made under another one. Under All,
+// everything was.
 func (t *Tier) ForgetMany(name string) {
 	if name == All {
 		t.Void()
@@ -129,8 +131,8 @@ func (t *Tier) Has(key string) bool {
 	return found && t.serves(i)
 }
 
-// serves reports whether the item may be served as fresh. What notices do is looked at last: it was done before notices arrive again, and
-// before the echo that follows them.
+// serves reports whether the item may be served as fresh. What notices do is looked at last: it was done before notices
+// arrive again, and before the echo that follows them.
 func (t *Tier) serves(i *Item) bool {
 	now := clock.Mono()
 	return t.Clock.MonoAt(now) < i.until && t.informed(i.echo, now) &&
@@ -179,8 +181,8 @@ func (t *Tier) Mark(key string) Mark {
 }
 
 // Keep keeps what was read after the mark, unless the key was invalidated since. It is served as fresh for fresh, as
-// anything else for usable, and for the TTL at most, from the mark on. It is dropped with any of the names it was made under. The item, which is
-// new, is what Get will return.
+// anything else for usable, and for the TTL at most, from the mark on. It is dropped with any of the names it was made
+// under. The item, which is new, is what Get will return.
 func (t *Tier) Keep(key string, m Mark, i *Item, value any, size int, fresh, usable time.Duration, under ...NameMark) {
 	if !m.live || t.hot != nil && !t.hot.has(key) {
 		return
@@ -191,8 +193,8 @@ func (t *Tier) Keep(key string, m Mark, i *Item, value any, size int, fresh, usa
 	t.cache.keep(key, i, func() bool { return epoch.Load() == m.epoch })
 }
 
-// Forget drops the key. A read under way is not kept: a Keep looks at the epoch and writes in one step, which comes before
-// the drop, or finds the new epoch.
+// Forget drops the key. A read under way is not kept: a Keep looks at the epoch and writes in one step, which comes
+// before the drop, or finds the new epoch.
 func (t *Tier) Forget(key string) {
 	t.stripe(key).Add(1)
 	t.cache.Invalidate(key)
@@ -207,7 +209,8 @@ func (t *Tier) Missed() {
 	t.feed.restart()
 }
 
-// Hear takes in a message, and returns it if it is a notice. Own says that the source is this process, which has seen to it that the key is forgotten.
+// Hear takes in a message, and returns it if it is a notice. Own says that the source is this process, which has seen
+// to it that the key is forgotten.
 func (t *Tier) Hear(payload string, own func(source string) bool) (n Notice, ok bool) {
 	n, ok = ParseNotice(payload)
 	if !ok {

@@ -15,12 +15,14 @@ import (
 // Names are keys and tags that end at once.
 type Names struct{ Keys, Tags []string }
 
-// lasting is how long a shared change in a place stands without a renewal: a later one longer than those that it comes after.
+// lasting is how long a shared change in a place stands without a renewal: a later one longer than those that it comes
+// after.
 func (w *Writes) lasting(place int) time.Duration {
 	return w.Keys.IntentTTL() + time.Duration(place)*w.Keys.LeaseTTL
 }
 
-// requests are about targets of the change in a place. What is named in several stands, and ends, in each, by texts of its own.
+// requests are about targets of the change in a place. What is named in several stands, and ends, in each, by texts of
+// its own.
 func (c *Change) requests(place int, on []target) []request {
 	text := c.text
 	if place > 0 {
@@ -50,8 +52,8 @@ func (c *Change) steps() (steps [][]target) {
 	return steps
 }
 
-// tell removes what each step names, which ends the change on it, and begins a step when Redis has answered the one before. What it has not
-// acknowledged is pending from then on, and the steps after that are sent once more after it.
+// tell removes what each step names, which ends the change on it, and begins a step when Redis has answered the one
+// before. What it has not acknowledged is pending from then on, and the steps after that are sent once more after it.
 func (w *Writes) tell(ctx context.Context, c *Change, call func(sort, *request) *script.Call, steps ...[]target) (err error) {
 	away := make([]error, w.Breakers.Len()) // a part is waited for once
 	for place, on := range steps {

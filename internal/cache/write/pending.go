@@ -191,7 +191,8 @@ func (w *Writes) replayed(part int) bool {
 	}
 }
 
-// pendingOf returns what is pending of a part, in the order of the calls, and the largest of the numbers. If nothing is, the replay is over.
+// pendingOf returns what is pending of a part, in the order of the calls, and the largest of the numbers. If nothing
+// is, the replay is over.
 func (w *Writes) pendingOf(part int) (all []request, upTo uint64) {
 	p := &w.pending
 	p.mu.Lock()

@@ -71,7 +71,8 @@ func inParts(all []request, f func(part []request)) {
 	asking.Wait()
 }
 
-// askPart does so for one part, in batches. If Redis answers nothing of one, the rest is not tried, and the part is away.
+// askPart does so for one part, in batches. If Redis answers nothing of one, the rest is not tried, and the part is
+// away.
 func (w *Writes) askPart(ctx context.Context, op string, part []request, call func(sort, *request) *script.Call) (away error) {
 	for len(part) > 0 {
 		batch := part[:min(len(part), most)]

@@ -14,7 +14,8 @@
 //
 // # Order
 //
-// A value that a load made of an old one before that ended must end after it. So a writer that knows names places, sources first (order.go):
+// A value that a load made of an old one before that ended must end after it. So a writer that knows names places,
+// sources first (order.go):
 //
 //  1. Announce lets the change stand in all places at once, before the commit: place n for n times LeaseTTL longer than the first. All are renewed as often.
 //  2. The transaction commits.
@@ -133,7 +134,8 @@ func (w *Writes) InvalidateOnce(ctx context.Context, keys, names []string) error
 // Notice is the next message that local tiers are to forget the key.
 func (w *Writes) Notice(key string) string { return keys{w}.notice(w.key(keys{w}, key)) }
 
-// Intents is how many changes stand, and since when the oldest does. An update counts as one with what its write has named.
+// Intents is how many changes stand, and since when the oldest does. An update counts as one with what its write has
+// named.
 func (w *Writes) Intents() (n int, oldest time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -5,8 +5,8 @@
 // be reached or the process was paused. The keeper (package lease) renews the lease and pushes the end of the trust
 // forward; a renewal that is refused ends the trust at once, and nothing brings it back.
 //
-// A hold has no goroutine, and a timer only when it needs one: a lease that is renewed cannot end before its first renewal
-// is due. (A timer that is set on an idle processor wakes a thread, which costs as much as a request to Redis.)
+// A hold has no goroutine, and a timer only when it needs one: a lease that is renewed cannot end before its first
+// renewal is due. (A timer that is set on an idle processor wakes a thread, which costs as much as a request to Redis.)
 package hold
 
 import (
@@ -20,7 +20,8 @@ import (
 
 // Holder is who holds a lease.
 type Holder interface {
-	// Renewal is the call that extends the lease: it returns 1 when it did, by TTL, and another number when the lease is lost.
+	// Renewal is the call that extends the lease: it returns 1 when it did, by TTL, and another number when the lease
+	// is lost.
 	Renewal() script.Call
 	// Cause is why the lease is lost: what the call returned, or 0 when its time has passed.
 	Cause(reply int) error
@@ -56,8 +57,8 @@ type Hold struct {
 	timer *time.Timer // nil until it is needed
 }
 
-// Begin begins a hold on a lease of the given length, granted to a request that was sent at sent or later. Its context has
-// ctx's values, not its cancellation. The caller calls End.
+// Begin begins a hold on a lease of the given length, granted to a request that was sent at sent or later. Its context
+// has ctx's values, not its cancellation. The caller calls End.
 func (h *Hold) Begin(ctx context.Context, options Options, sent time.Time, length time.Duration) {
 	h.options, h.values, h.began = options, ctx, sent
 	h.ctx, h.cancel = context.WithCancelCause((*valued)(h))
@@ -94,8 +95,8 @@ func (r *renewed) Due() script.Call {
 func (r *renewed) Kept(sent time.Time, _ int) { (*Hold)(r).kept(sent) }
 func (r *renewed) Lost(reply int)             { (*Hold)(r).Lose(r.options.Holder.Cause(reply)) }
 
-// Context ends when the lease is lost, with the cause, and when the hold ends. Its Err looks at the clock: the timer of a
-// process that was stopped may be late.
+// Context ends when the lease is lost, with the cause, and when the hold ends. Its Err looks at the clock: the timer of
+// a process that was stopped may be late.
 func (h *Hold) Context() context.Context { return (*timely)(h) }
 
 // Never is the context of a hold that there never was, and why.
@@ -120,8 +121,8 @@ func (c *timely) Err() error {
 	return c.ctx.Err()
 }
 
-// Within returns a context that ends with ctx, and with the hold, whose cause it has then; and at the end of the hold's trust
-// its Err says so at once.
+// Within returns a context that ends with ctx, and with the hold, whose cause it has then; and at the end of the hold's
+// trust its Err says so at once.
 func (h *Hold) Within(ctx context.Context) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })
@@ -175,8 +176,8 @@ func (h *Hold) Lose(cause error) {
 	}
 }
 
-// End ends the hold by the holder's wish: the lease is not renewed any more, and the context is cancelled. It returns why
-// the lease was lost before; nil: it was trusted until now. As Err of the context, it looks at the clock.
+// End ends the hold by the holder's wish: the lease is not renewed any more, and the context is cancelled. It returns
+// why the lease was lost before; nil: it was trusted until now. As Err of the context, it looks at the clock.
 func (h *Hold) End() (lost error) {
 	if h.expire(); !h.finish(context.Canceled) {
 		lost = context.Cause(h.ctx)

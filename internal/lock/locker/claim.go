@@ -34,7 +34,8 @@ func (c *Queued) Begin(of *Locker, as Claim, name string) {
 	c.Lease.Locker, c.Lease.Claim, c.Lease.Name, c.Lease.Token = of, as, name, keys.NewToken(of.Config.Instance)
 }
 
-// Wait waits until the claim is granted, or abandons it. The context's error says why it was not granted; another one is Redis'.
+// Wait waits until the claim is granted, or abandons it. The context's error says why it was not granted; another one
+// is Redis'.
 func (c *Queued) Wait(ctx context.Context) (queue.Grant, error) {
 	k := c.Lease.Locker
 	if c.Doors != nil {
@@ -55,7 +56,8 @@ func (c *Queued) Wait(ctx context.Context) (queue.Grant, error) {
 // Try asks once, without a place in the queue.
 func (c *Queued) Try(ctx context.Context) (queue.Grant, error) { return c.tried(c.ask(ctx, 0, "")) }
 
-// tried is the end of a claim that asks once. One that is refused has nothing to abandon, unless a copy of its request may come later.
+// tried is the end of a claim that asks once. One that is refused has nothing to abandon, unless a copy of its request
+// may come later.
 func (c *Queued) tried(answer queue.Answer, err error) (queue.Grant, error) {
 	if err != nil || !answer.Granted && c.trail.Lost() {
 		c.Abandon()

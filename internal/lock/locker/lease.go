@@ -15,11 +15,13 @@ import (
 
 // Claim is what a lease is on: one caller's way to a lock, which it gives up in its own way.
 type Claim interface {
-	// Renewal is the call that extends the lease: it returns queue.Done when it did, by TTL, and else why the lease is lost.
+	// Renewal is the call that extends the lease: it returns queue.Done when it did, by TTL, and else why the lease is
+	// lost.
 	Renewal() script.Call
 	// Extend extends the lease, at once, as Renewal does.
 	Extend(ctx context.Context) (reply int, sent time.Time, err error)
-	// GiveUp gives the lock up, and returns queue.Done, or why there was nothing to give up. trusted: the lease was, until now.
+	// GiveUp gives the lock up, and returns queue.Done, or why there was nothing to give up. trusted: the lease was,
+	// until now.
 	GiveUp(trusted bool) (reply int, err error)
 	// Abandon gives up in the background what may have been granted, when there is no lease, or not any more.
 	Abandon()
@@ -49,7 +51,8 @@ type Lease struct {
 // NilLease is what a nil lease of that package is.
 func NilLease(pkg string) *Lease { return &Lease{Locker: Nil(pkg)} }
 
-// Get asks for the lock of the name, and tells the hooks which call that was. Ask makes the Claim, which has nothing when there is an error.
+// Get asks for the lock of the name, and tells the hooks which call that was. Ask makes the Claim, which has nothing
+// when there is an error.
 func Get[A any](
 	ctx context.Context, k *Locker, call, name string, how A, ask func(ctx context.Context, name string, how A) (*Lease, queue.Grant, error),
 ) (*Lease, error) {
@@ -115,7 +118,8 @@ func (h *held) Lost() { // a holder that has lost it need not unlock
 	h.Locker.Life.Remove((*Lease)(h))
 }
 
-// Context is the context to work with under the lock. It ends when the lease is lost, with the cause, and when it is unlocked.
+// Context is the context to work with under the lock. It ends when the lease is lost, with the cause, and when it is
+// unlocked.
 func (l *Lease) Context() context.Context {
 	if l.Locker.Life == nil {
 		return hold.Never(l.Locker.NilLease())
@@ -246,7 +250,8 @@ func (l *Lease) release() error {
 	return given(before, reply, err)
 }
 
-// given is the error of an unlock with that answer. Its holder hears why the lease was lost before, whatever else went wrong.
+// given is the error of an unlock with that answer. Its holder hears why the lease was lost before, whatever else went
+// wrong.
 func given(before error, reply int, err error) error {
 	if err == nil && reply != queue.Done {
 		err = lost(reply)

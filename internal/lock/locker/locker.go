@@ -1,6 +1,6 @@
-// Package locker is what the locks of packages mutex, rwlock and semaphore are made of: a Locker, and its Leases. What tells a kind
-// of lock from the others is how a Claim asks for it and gives it up. Queued is the Claim of the last two, whose holders and waiters have
-// leases of their own in Redis.
+// Package locker is what the locks of packages mutex, rwlock and semaphore are made of: a Locker, and its Leases. What
+// tells a kind of lock from the others is how a Claim asks for it and gives it up. Queued is the Claim of the last two,
+// whose holders and waiters have leases of their own in Redis.
 package locker
 
 import (
@@ -28,7 +28,8 @@ type Redis interface {
 	script.Pipeliner
 }
 
-// Locker hands out leases, and is what they ask, wait and hold with. A Locker without a Life stands for one that is nil.
+// Locker hands out leases, and is what they ask, wait and hold with. A Locker without a Life stands for one that is
+// nil.
 type Locker struct {
 	lifecycle.LockErrors
 
@@ -54,8 +55,8 @@ func New(pkg string, cfg config.Lock) *Locker {
 	return k
 }
 
-// Open returns a Locker on a Redis. It does no I/O and starts no goroutine. The error names the package and every field that is out of
-// range; more has the problems of fields that only this kind of lock has.
+// Open returns a Locker on a Redis. It does no I/O and starts no goroutine. The error names the package and every field
+// that is out of range; more has the problems of fields that only this kind of lock has.
 func Open(pkg string, rdb Redis, cfg config.Lock, more error) (*Locker, error) {
 	if err := errors.Join(config.CheckClient(rdb), goredis.CheckOnePlace(rdb), cfg.Check(), more, send.CheckReplicas(rdb, cfg.Replicas)); err != nil {
 		return nil, fmt.Errorf("%s: %w", pkg, err)
@@ -67,8 +68,8 @@ func Open(pkg string, rdb Redis, cfg config.Lock, more error) (*Locker, error) {
 	return k, nil
 }
 
-// Close ends the contexts of all leases, unlocks them, and waits for what is in flight: when Redis hangs, for the client's time-outs. next,
-// if not nil, is called when no call is under way any more. It always returns nil.
+// Close ends the contexts of all leases, unlocks them, and waits for what is in flight: when Redis hangs, for the
+// client's time-outs. next, if not nil, is called when no call is under way any more. It always returns nil.
 func (k *Locker) Close(next func()) error {
 	if k.Life == nil {
 		return nil // it was not opened: there is nothing to close
@@ -141,8 +142,9 @@ func (k *Locker) renew(ctx context.Context, call script.Call) (reply int, sent t
 	return reply, answer.Sent, err
 }
 
-// Confirm makes replicas acknowledge a grant, if the Config asks for it, whichever connection the grant came by: it renews the lease, and counts
-// the replicas that have the renewal. So it also notices if a failover has forgotten the grant.
+// Confirm makes replicas acknowledge a grant, if the Config asks for it, whichever connection the grant came by: it
+// renews the lease, and counts the replicas that have the renewal. So it also notices if a failover has forgotten the
+// grant.
 func (k *Locker) Confirm(ctx context.Context, renewal script.Call, g *queue.Grant) error {
 	reply, sent, err := k.Renew(ctx, renewal)
 	if err == nil && reply != queue.Done {

@@ -10,8 +10,8 @@ import (
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// Beside makes the calls of the lock with that index, which do what its holder has to do at once: the updates of a Guard take a lock, and give it
-// up, in one step with that.
+// Beside makes the calls of the lock with that index, which do what its holder has to do at once: the updates of a
+// Guard take a lock, and give it up, in one step with that.
 type Beside struct {
 	Take func(i int, ask script.Call) script.Call     // has the reply of ask
 	Undo func(i int, release script.Call) script.Call // undoes it if the lock is not to be had, or nobody knows; its reply is not looked at

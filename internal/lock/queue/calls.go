@@ -32,14 +32,15 @@ func (c Calls) Call(of *script.Script, args ...any) script.Call {
 	return script.Call{Script: of, Keys: c.Keys, Args: args}
 }
 
-// Asking asks for the lock, as the argument says, and for a place in the queue unless grace is 0, for no longer than patience, in
-// ms or a Patience. inbox may be empty. arrived is when the caller came, in µs by the server's clock, or 0 for now. The reply is
-// an Asked.
+// Asking asks for the lock, as the argument says, and for a place in the queue unless grace is 0, for no longer than
+// patience, in ms or a Patience. inbox may be empty. arrived is when the caller came, in µs by the server's clock, or 0
+// for now. The reply is an Asked.
 func (c Calls) Asking(token string, as any, ttl, grace time.Duration, patience any, inbox string, arrived int64) script.Call {
 	return c.Call(c.Acquire, token, as, script.Millis(ttl), script.Millis(grace), patience, inbox, arrived)
 }
 
-// Beating says that a waiter is alive. It returns in how many ms it may be worth asking again, or 0 if the waiter has to ask.
+// Beating says that a waiter is alive. It returns in how many ms it may be worth asking again, or 0 if the waiter has
+// to ask.
 func (c Calls) Beating(token string, ticket int64, grace time.Duration) script.Call {
 	return c.Call(c.Heartbeat, token, ticket, script.Millis(grace))
 }
@@ -49,14 +50,14 @@ func (c Calls) Renewing(token string, ttl time.Duration, fence int64) script.Cal
 	return c.Call(c.Renew, token, script.Millis(ttl), fence)
 }
 
-// RenewingAlone is Renewing, by what one of the keys says: that of those that hold, or the first if the token is a writer's. It does not say
-// why the token holds nothing.
+// RenewingAlone is Renewing, by what one of the keys says: that of those that hold, or the first if the token is a
+// writer's. It does not say why the token holds nothing.
 func (c Calls) RenewingAlone(key int, token string, ttl time.Duration) script.Call {
 	return script.Call{Script: renewAlone, Keys: c.Keys[key : key+1], Args: []any{token, script.Millis(ttl), key == 0}}
 }
 
-// Releasing gives up whatever the token has. It returns Done, or why the token has nothing. lost: some request of the token may
-// come later.
+// Releasing gives up whatever the token has. It returns Done, or why the token has nothing. lost: some request of the
+// token may come later.
 func (c Calls) Releasing(token string, fence int64, lost bool) script.Call {
 	return c.Call(c.Release, token, fence, lost)
 }
@@ -66,7 +67,8 @@ func (c Calls) ToReader(token string, ttl time.Duration, fence int64) script.Cal
 	return c.Call(c.Downgrade, token, script.Millis(ttl), fence)
 }
 
-// ToWriter makes a reader the writer. It returns the new fence, Done if others hold or wait, or why the token does not hold.
+// ToWriter makes a reader the writer. It returns the new fence, Done if others hold or wait, or why the token does not
+// hold.
 func (c Calls) ToWriter(token string, ttl time.Duration, fence int64) script.Call {
 	return c.Call(c.Upgrade, token, script.Millis(ttl), fence)
 }

@@ -8,8 +8,8 @@ type clock struct {
 	least, most int64 // what it showed then, in µs
 }
 
-// learn takes in that the server's clock showed that many µs after sent and before got. It reports whether the clock was set, so that
-// what was known before is not true any more.
+// learn takes in that the server's clock showed that many µs after sent and before got. It reports whether the clock
+// was set, so that what was known before is not true any more.
 func (c *clock) learn(sent, got time.Time, server int64) (set bool) {
 	first := c.began.IsZero()
 	if first {
@@ -25,8 +25,8 @@ func (c *clock) learn(sent, got time.Time, server int64) (set bool) {
 	return set
 }
 
-// at is the latest that the server's clock may have shown at a local time, by a round trip at most; 0: nothing is known. An estimate might
-// be too early, and a caller would overtake who was queued before it came.
+// at is the latest that the server's clock may have shown at a local time, by a round trip at most; 0: nothing is
+// known. An estimate might be too early, and a caller would overtake who was queued before it came.
 func (c *clock) at(t time.Time) int64 {
 	if c.began.IsZero() {
 		return 0

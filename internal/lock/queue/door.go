@@ -9,7 +9,8 @@ import (
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// MaxPasses is how often in a row the callers of a process may hand a lock on among themselves while other processes wait.
+// MaxPasses is how often in a row the callers of a process may hand a lock on among themselves while other processes
+// wait.
 const MaxPasses = 8
 
 // Doors let the first few of a process's callers queue for a lock in Redis. The others wait at the lock's door, in the
@@ -55,7 +56,8 @@ type Guest struct {
 	placed  bool          // it has a place in Redis: later answers are to heartbeats; guarded by the same mutex
 }
 
-// Enter waits until the caller may queue in Redis, or has been handed the lock. Without an error, one Leave or Pass follows.
+// Enter waits until the caller may queue in Redis, or has been handed the lock. Without an error, one Leave or Pass
+// follows.
 func (g *Guest) Enter(ctx, ending context.Context, ds *Doors, name string) error {
 	g.knock(ctx, ds, name)
 	if g.in == nil {
@@ -230,7 +232,8 @@ func (g *Guest) Answered(sent time.Time, server int64) {
 	g.placed = true
 }
 
-// Told says that the lock is taken, by the caller or by others, as the caller has heard. Those who leave the door then say so.
+// Told says that the lock is taken, by the caller or by others, as the caller has heard. Those who leave the door then
+// say so.
 func (g *Guest) Told() {
 	if g.door == nil {
 		return
@@ -259,7 +262,8 @@ func (g *Guest) Granted() {
 	g.door.admitLocked()
 }
 
-// Leave says that the caller does not queue in Redis any more, or does not have the lock that others are to ask for only then.
+// Leave says that the caller does not queue in Redis any more, or does not have the lock that others are to ask for
+// only then.
 func (g *Guest) Leave() {
 	if g.door == nil {
 		return

@@ -3,8 +3,9 @@ package queue
 // Handed is the lock that the caller was handed as it went in; nil: it was not.
 func (g *Guest) Handed() *Grant { return g.grant }
 
-// Next is whom the caller may hand the lock to; nil: nobody. It is the first that will still be waiting when it hears of that: those before it
-// will have left by then, and the lock would wait for them to give it back. first: it may go before other processes.
+// Next is whom the caller may hand the lock to; nil: nobody. It is the first that will still be waiting when it hears
+// of that: those before it will have left by then, and the lock would wait for them to give it back. first: it may go
+// before other processes.
 func (g *Guest) Next() (next *Guest, first bool) {
 	if g.door == nil {
 		return nil, false

@@ -13,8 +13,8 @@ const (
 	wakeUp = 2 * time.Millisecond // what a process needs to take note of a grant
 )
 
-// Patience is for how long, in ms, a waiter can make use of a grant that has yet to reach it. As it is an argument of a request
-// that may have to wait, it is reckoned when the request is written.
+// Patience is for how long, in ms, a waiter can make use of a grant that has yet to reach it. As it is an argument of a
+// request that may have to wait, it is reckoned when the request is written.
 type Patience struct {
 	ends time.Time
 }
@@ -30,8 +30,8 @@ func PatienceOf(ctx context.Context, roundTrip time.Duration) any {
 	return Patience{leaves.Add(-margin(roundTrip))}
 }
 
-// Ends is until when a waiter with that patience does not count as dead for it; zero: it never does. Redis reckons in whole
-// milliseconds.
+// Ends is until when a waiter with that patience does not count as dead for it; zero: it never does. Redis reckons in
+// whole milliseconds.
 func Ends(patience any) time.Time {
 	p, limited := patience.(Patience)
 	if !limited {

@@ -2,10 +2,10 @@
 //
 // # Protocol
 //
-// A waiter has an id of its own, under which it watches the process's inbox (package wake) before it asks. It asks with a
-// script that takes the lock if it is free. Otherwise the script puts the id into the queue, or, if it is there already,
-// notes that the waiter is alive. The script that frees the lock gives it to the first live waiter in the queue, and
-// publishes the grant to its inbox, under its id.
+// A waiter has an id of its own, under which it watches the process's inbox (package wake) before it asks. It asks with
+// a script that takes the lock if it is free. Otherwise the script puts the id into the queue, or, if it is there
+// already, notes that the waiter is alive. The script that frees the lock gives it to the first live waiter in the
+// queue, and publishes the grant to its inbox, under its id.
 //
 //   - A grant may be lost on the way, or the waiter may have died: so it is short (Grace) until the waiter confirms it,
 //     by asking again or by renewing the lease. Asking with an id that holds the lock confirms.
@@ -18,8 +18,8 @@
 //   - A waiter that gives up must tell Redis, because it may have been granted the lock. The caller does so after Wait
 //     has returned an error.
 //
-// A grant by message is trusted as if it had been given when the waiter last asked: the message may have been on its way
-// for any time, but the waiter was in the queue after that.
+// A grant by message is trusted as if it had been given when the waiter last asked: the message may have been on its
+// way for any time, but the waiter was in the queue after that.
 package queue
 
 import (
@@ -70,8 +70,8 @@ type Waiter struct {
 
 	Claim Claim
 
-	// Keeper sends heartbeats, with those of the process's other waiters and its renewals, if there is one. Without a Keeper
-	// the waiter asks instead.
+	// Keeper sends heartbeats, with those of the process's other waiters and its renewals, if there is one. Without a
+	// Keeper the waiter asks instead.
 	Keeper *lease.Keeper
 	Heart  Heart
 }
@@ -87,13 +87,13 @@ type Claim interface {
 
 // Heart makes heartbeats.
 type Heart interface {
-	// Beat is the call. While the waiter is queued as the last answer said, it returns in how many ms asking may be worth it,
-	// and otherwise 0, which has it ask at once. It may be called once more after the wait.
+	// Beat is the call. While the waiter is queued as the last answer said, it returns in how many ms asking may be
+	// worth it, and otherwise 0, which has it ask at once. It may be called once more after the wait.
 	Beat() script.Call
 }
 
-// Wait returns when the lock is granted, when ctx ends, or when Redis could not be asked. Once Redis has said that others have the
-// lock, the error at the end of ctx matches ErrNotAcquired, and its cause.
+// Wait returns when the lock is granted, when ctx ends, or when Redis could not be asked. Once Redis has said that
+// others have the lock, the error at the end of ctx matches ErrNotAcquired, and its cause.
 func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
 	watch := w.Inbox.Watch(w.ID)
 	defer watch.Stop()

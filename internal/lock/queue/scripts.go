@@ -49,8 +49,8 @@ func ParseAsked(cmd *script.Reply) (a Asked, err error) {
 	return a, nil
 }
 
-// ParseGrant reads the message that hands such a lock on: the ticket up to which waiters are granted it, and the fence. Not granted:
-// the message is not for the waiter with this ticket, which queued later.
+// ParseGrant reads the message that hands such a lock on: the ticket up to which waiters are granted it, and the fence.
+// Not granted: the message is not for the waiter with this ticket, which queued later.
 func ParseGrant(body string, ticket int64) (fence int64, granted bool) {
 	upTo, rest, _ := strings.Cut(body, ":")
 	last, err := strconv.ParseInt(upTo, 10, 64)

@@ -12,7 +12,8 @@ import (
 	"github.com/cacheguard/go/internal/run/config"
 )
 
-// How many writers of a process may queue for a lock in Redis, the next one and some in case that one leaves, and how many impatient readers.
+// How many writers of a process may queue for a lock in Redis, the next one and some in case that one leaves, and how
+// many impatient readers.
 const (
 	WritersWidth = 4
 	ReadersWidth = 64
@@ -115,8 +116,8 @@ func try(ctx context.Context, name string, h how) (*locker.Lease, queue.Grant, e
 	return &c.Lease, g, err
 }
 
-// doors are where a caller waits before it queues. Readers that are patient need not: each waits for one writer at most, and costs no more for
-// leaving than for showing that it lives.
+// doors are where a caller waits before it queues. Readers that are patient need not: each waits for one writer at
+// most, and costs no more for leaving than for showing that it lives.
 func (k *Locker) doors(ctx context.Context, m Mode) *queue.Doors {
 	leaves, given := ctx.Deadline()
 	switch {

@@ -1,5 +1,5 @@
-// Package rw has the locks of package rwlock, which the updates of a Guard take too. They take a lock and give it up in one step with what they do
-// beside it (package protocol), so those scripts are made of the same parts as these.
+// Package rw has the locks of package rwlock, which the updates of a Guard take too. They take a lock and give it up in
+// one step with what they do beside it (package protocol), so those scripts are made of the same parts as these.
 package rw
 
 import (
@@ -25,7 +25,8 @@ const (
 	Releasing = 3
 )
 
-// Compile makes the scripts, those with a common case with that before the rest; tests of the protocol edit their sources.
+// Compile makes the scripts, those with a common case with that before the rest; tests of the protocol edit their
+// sources.
 func Compile(edit func(source string) string) *queue.Scripts {
 	begin, acquiring, releasing := Shortcuts()
 	s := func(parts ...string) *script.Script {
@@ -39,18 +40,21 @@ func Compile(edit func(source string) string) *queue.Scripts {
 	}
 }
 
-// Shortcuts are the two scripts with a common case, in parts: what both begin with, and of each its common case and the rest.
+// Shortcuts are the two scripts with a common case, in parts: what both begin with, and of each its common case and the
+// rest.
 func Shortcuts() (begin string, acquiring, releasing [2]string) {
 	return text("fields"), [2]string{text("acquire_free", "acquire_first"), whole("acquire")},
 		[2]string{text("release_lone", "release_first"), whole("release")}
 }
 
-// Acquire begins a script that takes a lock and does more: it defines acquire_free and acquire, which is acquire.lua with its keys and arguments.
+// Acquire begins a script that takes a lock and does more: it defines acquire_free and acquire, which is acquire.lua
+// with its keys and arguments.
 func Acquire() string {
 	return text("fields", "acquire_free") + Function("acquire", whole("acquire"))
 }
 
-// Release begins a script that gives a lock up and does more: it defines is_lone, release_lone and, with the whole of release.lua, release.
+// Release begins a script that gives a lock up and does more: it defines is_lone, release_lone and, with the whole of
+// release.lua, release.
 func Release() string {
 	return text("fields", "release_lone") + Function("release", whole("release"))
 }

@@ -10,8 +10,8 @@ import (
 // Awaited reports whether somebody in this process waits to write under the lock, or does so.
 func (k *Locker) Awaited(name string) bool { return k.Writers.Present(name) }
 
-// TryLockTogether takes all of the locks for writing, in one step with what their holder has to do at once, or none of them. It waits for nobody:
-// then it returns what matches ErrNotAcquired.
+// TryLockTogether takes all of the locks for writing, in one step with what their holder has to do at once, or none of
+// them. It waits for nobody: then it returns what matches ErrNotAcquired.
 func (k *Locker) TryLockTogether(ctx context.Context, names []string, b locker.Beside) ([]*locker.Queued, error) {
 	return locker.TryTogether(ctx, k.Locker, names, func(name string) *locker.Queued { return &k.claim(name, Writing).Queued }, b)
 }

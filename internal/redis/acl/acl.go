@@ -1,5 +1,5 @@
-// Package acl lists the rights that a Redis user needs for each package of the library, and finds out which of them are missing.
-// The table in docs/redis.md comes from it.
+// Package acl lists the rights that a Redis user needs for each package of the library, and finds out which of them are
+// missing. The table in docs/redis.md comes from it.
 package acl
 
 import (
@@ -56,8 +56,8 @@ func (s Set) with(channels ...string) Set {
 	return s
 }
 
-// may has optional commands: INFO lets the SelfCheck of what must not lose keys ask whether Redis evicts them, STRLEN lets Inspect say
-// how large an entry is.
+// may has optional commands: INFO lets the SelfCheck of what must not lose keys ask whether Redis evicts them, STRLEN
+// lets Inspect say how large an entry is.
 func (s Set) may(commands ...string) Set {
 	s.Optional = commands
 	return s

@@ -66,8 +66,8 @@ func Explain(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, e
 // Name names a key, lock or counter that nobody else knows, to try things on.
 func Name() string { return "self-check:" + rand.Text() }
 
-// SelfCheck checks for the set's package: the user's rights, then what else there is to try, and that Redis evicts no keys. It
-// returns the first error.
+// SelfCheck checks for the set's package: the user's rights, then what else there is to try, and that Redis evicts no
+// keys. It returns the first error.
 func (s Set) SelfCheck(
 	ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, prefix string, tries ...func(context.Context) error,
 ) error {
@@ -88,9 +88,9 @@ func (s Set) SelfCheck(
 	return nil
 }
 
-// Check tries each command of the set on a key of its own that does not exist, and returns what was refused, by name. When
-// Redis cannot be used at all it says why as soon as the client does: neither the client's retries nor a time-out of the
-// caller's stand between.
+// Check tries each command of the set on a key of its own that does not exist, and returns what was refused, by name.
+// When Redis cannot be used at all it says why as soon as the client does: neither the client's retries nor a time-out
+// of the caller's stand between.
 func (s Set) Check(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, prefix string) error {
 	return lifecycle.Within(ctx, tasks, left(ctx), func(ctx context.Context) error { return s.try(ctx, rdb, keys.Tagged(prefix, Name())) })
 }
@@ -131,7 +131,8 @@ func send(ctx context.Context, rdb script.Processor, args ...any) error {
 	return script.Send(ctx, script.Once(rdb), args...).Err()
 }
 
-// isAnswer reports whether a command was let through: what is tried is often wrong on purpose, so that nothing is written.
+// isAnswer reports whether a command was let through: what is tried is often wrong on purpose, so that nothing is
+// written.
 func isAnswer(err error) bool {
 	return err == nil || script.IsNil(err) || script.Says(err, "ERR ", "WRONGTYPE ", "NOSCRIPT ")
 }
@@ -144,8 +145,8 @@ func isAboutKeys(err error) bool {
 	return strings.Contains(err.Error(), "access") && strings.Contains(err.Error(), "key")
 }
 
-// attempt is the command on a key that does not exist, with as many arguments as Redis wants before it looks at rights, and
-// so that it makes none (but LPUSH).
+// attempt is the command on a key that does not exist, with as many arguments as Redis wants before it looks at rights,
+// and so that it makes none (but LPUSH).
 func attempt(command, key string) []any {
 	args := map[string][]any{
 		"EVAL":    {"return 1", 1, key},

@@ -30,8 +30,8 @@ const (
 	minRequests    = 20               // of at least that many operations
 	failingShare   = 2                // one in that many
 
-	// How long an open breaker waits before each probe. Drawn once for each breaker, so that the instances of a fleet do not
-	// come back together.
+	// How long an open breaker waits before each probe. Drawn once for each breaker, so that the instances of a fleet
+	// do not come back together.
 	shortestPause = 250 * time.Millisecond
 	longestPause  = 500 * time.Millisecond
 )
@@ -128,8 +128,8 @@ type Permit struct {
 	report  func(error) // nil: not counted unless it fails
 }
 
-// Allow asks whether an operation may be tried; if not, the error is Refusal's. The permit's Done is to be called once, also of
-// an operation that is tried all the same.
+// Allow asks whether an operation may be tried; if not, the error is Refusal's. The permit's Done is to be called once,
+// also of an operation that is tried all the same.
 func (b *Breaker) Allow() (Permit, error) {
 	until := b.countUntil.Load()
 	if until == 0 {

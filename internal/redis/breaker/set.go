@@ -2,18 +2,19 @@
 // part of the keyspace that can fail by itself.
 //
 // A breaker opens after five failures in a row, or when half of the operations of the last ten seconds failed. Slow
-// counts as failed: an operation that is given up after its time-out is like one that was refused. While it is open, it refuses
-// every operation at once, and probes Redis in the background: it reads a key that is not there, every quarter to half of a second.
-// The first answer closes it. No caller's operation is a probe, as one in a second would wait for the time-out.
+// counts as failed: an operation that is given up after its time-out is like one that was refused. While it is open, it
+// refuses every operation at once, and probes Redis in the background: it reads a key that is not there, every quarter
+// to half of a second. The first answer closes it. No caller's operation is a probe, as one in a second would wait for
+// the time-out.
 //
-// A part that answers, but later than what it saves would cost, is slow (see latency and mood): its callers are told, who have
-// something better to do than to wait. Background probes measure until it is quick again.
+// A part that answers, but later than what it saves would cost, is slow (see latency and mood): its callers are told,
+// who have something better to do than to wait. Background probes measure until it is quick again.
 //
-// A cluster's nodes fail one by one, and its slots are mostly in a few ranges per node. So the slots are divided into Parts
-// ranges, each with its own breaker and, in package send, its own lanes: a dead node does not hold up the keys of others.
-// Two nodes that share a part share its fate. Each failure makes the client reload the cluster's slots: by itself go-redis
-// goes on with a dead primary for up to a minute after another took its place, because only a node that is alive answers
-// MOVED. One server has one breaker, and so has a Ring, whose heartbeat takes dead shards out.
+// A cluster's nodes fail one by one, and its slots are mostly in a few ranges per node. So the slots are divided into
+// Parts ranges, each with its own breaker and, in package send, its own lanes: a dead node does not hold up the keys of
+// others. Two nodes that share a part share its fate. Each failure makes the client reload the cluster's slots: by
+// itself go-redis goes on with a dead primary for up to a minute after another took its place, because only a node that
+// is alive answers MOVED. One server has one breaker, and so has a Ring, whose heartbeat takes dead shards out.
 package breaker
 
 import (
@@ -27,8 +28,8 @@ import (
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// Parts is the number of parts that the keys of a cluster are cut into. The usual numbers of nodes divide it. More parts would
-// confine the failure of a node of a large cluster better, and make batches smaller.
+// Parts is the number of parts that the keys of a cluster are cut into. The usual numbers of nodes divide it. More
+// parts would confine the failure of a node of a large cluster better, and make batches smaller.
 const Parts = 6
 
 // Set has the breakers of one client.
@@ -41,8 +42,8 @@ type Set struct {
 	client  any // the user's
 }
 
-// New returns the breakers of a client, whose probes read keys with the prefix and wait for the timeout. OnChange, which may be nil, is
-// called when a breaker has opened or closed.
+// New returns the breakers of a client, whose probes read keys with the prefix and wait for the timeout. OnChange,
+// which may be nil, is called when a breaker has opened or closed.
 func New(rdb script.Processor, prefix string, timeout time.Duration, onChange func(open bool)) *Set {
 	s, n := &Set{rdb: script.Once(rdb), prefix: prefix, timeout: timeout, client: rdb, life: lifecycle.New()}, 1
 	if goredis.IsCluster(rdb) {
@@ -54,8 +55,8 @@ func New(rdb script.Processor, prefix string, timeout time.Duration, onChange fu
 	return s
 }
 
-// Watch has a part be slow when its replies take longer than the loads cost that it saves. It is called before anything is
-// asked. OnSlow is called when a part has become slow, or is so no more.
+// Watch has a part be slow when its replies take longer than the loads cost that it saves. It is called before anything
+// is asked. OnSlow is called when a part has become slow, or is so no more.
 func (s *Set) Watch(cost func() time.Duration, onSlow func(slow bool)) {
 	for _, b := range s.parts {
 		b.mood.cost, b.onSlow = cost, onSlow

@@ -15,8 +15,8 @@ const (
 	earliestLate    = 5 * time.Millisecond
 	shortestTimeout = 20 * time.Millisecond
 
-	// A median must have been too long for slowAfter, in fewestSlow replies together. What the first of them took is part of that. Together with the
-	// turns in which that begins and ends it is less than a second.
+	// A median must have been too long for slowAfter, in fewestSlow replies together. What the first of them took is
+	// part of that. Together with the turns in which that begins and ends it is less than a second.
 	slowAfter  = 600 * time.Millisecond
 	leastAfter = 2 * turn // all replies to a stop of Redis come in less
 	fewestSlow = 8
@@ -28,8 +28,8 @@ const (
 	lateCosts   = 4 // turns: where only probes measure, one that is late is a turn's median
 )
 
-// mood says whether a part is slow. It begins and ends at different medians, and ends later if that repeats, so that a part at
-// the edge does not change all the time. Guarded by latency.turning.
+// mood says whether a part is slow. It begins and ends at different medians, and ends later if that repeats, so that a
+// part at the edge does not change all the time. Guarded by latency.turning.
 type mood struct {
 	cost func() time.Duration // of the loads that Redis saves, 0 while nothing is known of it; nil: nobody asks
 
@@ -43,8 +43,9 @@ type mood struct {
 	ended  time.Duration // when it was slow last; 0: never
 }
 
-// judge is called at the end of a turn, with its replies and their median. Enough is what that is too long beyond, before it has been for long enough
-// to be slow: the first slow replies are the p99 of a part that has few, and would make those after them late later still.
+// judge is called at the end of a turn, with its replies and their median. Enough is what that is too long beyond,
+// before it has been for long enough to be slow: the first slow replies are the p99 of a part that has few, and would
+// make those after them late later still.
 func (m *mood) judge(now time.Duration, n uint64, median time.Duration) (changed bool, enough time.Duration) {
 	switch {
 	case m.cost == nil || n == 0:
@@ -100,8 +101,9 @@ func (m *mood) mayEnd(now, median time.Duration) bool {
 // IsSlow reports whether the part answers more slowly than what it saves.
 func (b *Breaker) IsSlow() bool { return b.mood.slow.Load() }
 
-// LateAfter is how long a request is kept waiting before it is late, at most half of the time-out: four times the p99 of the
-// last minute, and as long as all but one in 200 took; and no longer than what makes a part slow, once that has begun.
+// LateAfter is how long a request is kept waiting before it is late, at most half of the time-out: four times the p99
+// of the last minute, and as long as all but one in 200 took; and no longer than what makes a part slow, once that has
+// begun.
 func (b *Breaker) LateAfter(timeout time.Duration) time.Duration {
 	f, late := b.figures.Load(), timeout/2
 	if f.count >= leastCount {
@@ -121,8 +123,8 @@ func (b *Breaker) Expected(timeout time.Duration) time.Duration {
 	return timeout / 2
 }
 
-// Timeout is how long to wait for a reply, at most the longest: four times the p99.9 of the last minute, and as long as all
-// but one in 2,000 took.
+// Timeout is how long to wait for a reply, at most the longest: four times the p99.9 of the last minute, and as long as
+// all but one in 2,000 took.
 func (b *Breaker) Timeout(longest time.Duration) time.Duration {
 	f := b.figures.Load()
 	if f.count < leastTail {

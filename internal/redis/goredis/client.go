@@ -1,9 +1,10 @@
-// Package goredis is where the core knows go-redis' clients: which kind one is, what its options say, the nodes behind it, and its
-// subscriptions. What all else needs of a client are commands and pipelines (package script).
+// Package goredis is where the core knows go-redis' clients: which kind one is, what its options say, the nodes behind
+// it, and its subscriptions. What all else needs of a client are commands and pipelines (package script).
 //
-// It is one package because of what compiling costs. A package that names a type which leads to redis.Options, as every kind of client and
-// redis.PubSub do, compiles generic types of go-redis anew: 1.1 s instead of 0.1 s with go-redis 9.23. Only the public packages pay that,
-// too, for the interface that a client satisfies. So the functions here are not inlined, and structs with such fields are not exported.
+// It is one package because of what compiling costs. A package that names a type which leads to redis.Options, as every
+// kind of client and redis.PubSub do, compiles generic types of go-redis anew: 1.1 s instead of 0.1 s with go-redis
+// 9.23. Only the public packages pay that, too, for the interface that a client satisfies. So the functions here are
+// not inlined, and structs with such fields are not exported.
 package goredis
 
 import (
@@ -17,8 +18,8 @@ import (
 	"github.com/cacheguard/go/internal/run/config"
 )
 
-// CheckPrimary refuses a client that is nil, and one that may read from a replica, because it can return values that the primary has
-// replaced. It cannot recognize a failover client that is ReplicaOnly.
+// CheckPrimary refuses a client that is nil, and one that may read from a replica, because it can return values that
+// the primary has replaced. It cannot recognize a failover client that is ReplicaOnly.
 //
 //go:noinline
 func CheckPrimary(rdb any) error {

@@ -13,8 +13,8 @@ import (
 // ErrClosed is what Receive returns once the subscription was closed.
 var ErrClosed = errors.New("the subscription is closed")
 
-// Subscription is a subscription to channels, with a connection of its own. It is an interface because the fields of a struct are known
-// wherever that is.
+// Subscription is a subscription to channels, with a connection of its own. It is an interface because the fields of a
+// struct are known wherever that is.
 type Subscription interface {
 	// Receive waits for what comes in next, for as long as patience says; 0: without end.
 	Receive(ctx context.Context, patience time.Duration) (Event, error)
@@ -32,7 +32,8 @@ type Event struct {
 	Channel, Payload string
 }
 
-// Subscribe begins to subscribe to the channels. The public packages ask for a client that can; from any other nothing can be received.
+// Subscribe begins to subscribe to the channels. The public packages ask for a client that can; from any other nothing
+// can be received.
 //
 //go:noinline
 func Subscribe(ctx context.Context, rdb any, channels ...string) Subscription {

@@ -5,8 +5,8 @@ import "strings"
 // Slots is how many hash slots a cluster has.
 const Slots = 16384
 
-// Slot is the cluster's hash slot of a key: the CRC-16 (XMODEM) of its hash tag, if it has one, else of all of it. After
-// the Redis Cluster specification.
+// Slot is the cluster's hash slot of a key: the CRC-16 (XMODEM) of its hash tag, if it has one, else of all of it.
+// After the Redis Cluster specification.
 func Slot(key string) int {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {

@@ -132,8 +132,8 @@ func (k *Keeper) look() {
 	}
 }
 
-// collect returns a batch of the renewals that are due, with those next in turn that will be due within a tenth of their
-// lease, and sets the alarm for the rest. Until a renewal has its reply, it is due again when it times out.
+// collect returns a batch of the renewals that are due, with those next in turn that will be due within a tenth of
+// their lease, and sets the alarm for the rest. Until a renewal has its reply, it is due again when it times out.
 func (k *Keeper) collect(now time.Time) (due []*Renewal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package perclient keeps one thing per Redis client for the whole process.
 //
 // A process may hold many guards and lockers on one client. They share what must not be multiplied: the inbox
-// subscription and the keeper of leases. Sharing needs a place that outlives each of them, so this is
-// package state, the only one in the library that changes while a program runs; an entry lives only as long as somebody uses it.
+// subscription and the keeper of leases. Sharing needs a place that outlives each of them, so this is package state,
+// the only one in the library that changes while a program runs; an entry lives only as long as somebody uses it.
 package perclient
 
 import (

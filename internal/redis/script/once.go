@@ -6,8 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Once returns a Processor that sends a command only once, where go-redis would send it again when the reply is lost. So
-// its caller knows that a command which is answered ran for the first time.
+// Once returns a Processor that sends a command only once, where go-redis would send it again when the reply is lost.
+// So its caller knows that a command which is answered ran for the first time.
 func Once(rdb Processor) Processor { return once{rdb} }
 
 type once struct{ rdb Processor }

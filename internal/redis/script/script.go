@@ -31,7 +31,8 @@ type Script struct {
 	command  any // which takes the keys and arguments; nil: it is a script
 }
 
-// New makes a Script from its source, which may call publish(channel, message): if Redis refuses that, the process publishes.
+// New makes a Script from its source, which may call publish(channel, message): if Redis refuses that, the process
+// publishes.
 func New(src string) *Script {
 	src = withPublish(src)
 	sum := sha1.Sum([]byte(src)) //nolint:gosec // see the import
@@ -39,7 +40,8 @@ func New(src string) *Script {
 	return &Script{src: src, sha: sha, hash: sha}
 }
 
-// Command makes of a plain command what can be sent where a Script can. It costs the server a third of what a script does.
+// Command makes of a plain command what can be sent where a Script can. It costs the server a third of what a script
+// does.
 func Command(name string) *Script { return &Script{command: name} }
 
 // Source is the text that the script was made from; empty if there is no script.
@@ -59,7 +61,8 @@ type Call struct {
 	Alone *Call // does what the caller needs most by one key, where Redis refuses to run the script because its keys are Torn apart; nil: nothing does
 }
 
-// Run runs the call: one round trip, one more when the server does not know the script, and one when it refuses a message.
+// Run runs the call: one round trip, one more when the server does not know the script, and one when it refuses a
+// message.
 func (c *Call) Run(ctx context.Context, rdb Processor) *redis.Cmd {
 	cmd := c.bySHA(ctx)
 	err := rdb.Process(ctx, cmd)
@@ -74,8 +77,8 @@ func (c *Call) Run(ctx context.Context, rdb Processor) *redis.Cmd {
 	return cmd
 }
 
-// RunAll runs the calls in one pipeline, again by source those whose script the server does not know, and publishes what was refused. The
-// commands keep their own results and errors, in the order of the calls.
+// RunAll runs the calls in one pipeline, again by source those whose script the server does not know, and publishes
+// what was refused. The commands keep their own results and errors, in the order of the calls.
 func RunAll(ctx context.Context, rdb Pipeliner, calls []*Call) []*redis.Cmd {
 	cmds := make([]*redis.Cmd, len(calls))
 	pipe := rdb.Pipeline()
@@ -127,8 +130,8 @@ func (c *Call) command(ctx context.Context, name, script any) *redis.Cmd {
 	return redis.NewCmd(ctx, append(args, c.Args...)...)
 }
 
-// Duration is the inverse of Millis. Numbers that nobody means, which others may have written to Redis, become the longest durations that
-// can be added to.
+// Duration is the inverse of Millis. Numbers that nobody means, which others may have written to Redis, become the
+// longest durations that can be added to.
 func Duration(millis int64) time.Duration {
 	const longest = 1 << 42 // a century
 	return time.Duration(min(max(millis, -longest), longest)) * time.Millisecond

@@ -21,8 +21,8 @@ func Send(ctx context.Context, rdb Processor, args ...any) *Reply {
 	return reply
 }
 
-// Answer is the text with which Redis itself answered, if the error is that: "redis: nil" where there is nothing. Anything else is
-// no answer.
+// Answer is the text with which Redis itself answered, if the error is that: "redis: nil" where there is nothing.
+// Anything else is no answer.
 func Answer(err error) (text string, ok bool) {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
@@ -60,11 +60,12 @@ func explain(cmd redis.Cmder) {
 // IsNil reports whether Redis answered that there is nothing.
 func IsNil(err error) bool { return errors.Is(err, redis.Nil) }
 
-// Torn reports whether a cluster's node refused the call as some of its keys do not exist, or are elsewhere, while their slot is moved.
+// Torn reports whether a cluster's node refused the call as some of its keys do not exist, or are elsewhere, while
+// their slot is moved.
 func Torn(err error) bool { return Says(err, "TRYAGAIN") }
 
-// Says reports whether Redis answered with an error that begins with one of these words, also where a server that imitates Redis puts ERR
-// before them.
+// Says reports whether Redis answered with an error that begins with one of these words, also where a server that
+// imitates Redis puts ERR before them.
 func Says(err error, words ...string) bool {
 	text, ok := Answer(err)
 	return ok && slices.ContainsFunc(words, func(w string) bool {
@@ -72,7 +73,8 @@ func Says(err error, words ...string) bool {
 	})
 }
 
-// Refused reports whether Redis refused the connection, and so has not looked at what was asked: it takes the client a new one each time.
+// Refused reports whether Redis refused the connection, and so has not looked at what was asked: it takes the client a
+// new one each time.
 func Refused(err error) bool {
 	return Says(err, "NOAUTH", "WRONGPASS", "DENIED", "DB index is out of range")
 }

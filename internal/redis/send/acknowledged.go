@@ -38,8 +38,8 @@ func (e *NotReplicated) Is(target error) bool { return target == ErrNotReplicate
 // RedisError marks it as an answer of Redis': the server can be reached.
 func (*NotReplicated) RedisError() {}
 
-// CheckReplicas refuses a client that does not tell which node serves a key, as WAIT could ask another one. Where want is 0, no replica is asked,
-// and any client will do.
+// CheckReplicas refuses a client that does not tell which node serves a key, as WAIT could ask another one. Where want
+// is 0, no replica is asked, and any client will do.
 func CheckReplicas(rdb any, want int) error {
 	if want <= 0 {
 		return nil
@@ -47,7 +47,8 @@ func CheckReplicas(rdb any, want int) error {
 	return goredis.CheckNodes(rdb)
 }
 
-// acknowledged runs the calls of a parcel, which wants the acknowledgement of replicas. A call has an error if too few have what it wrote.
+// acknowledged runs the calls of a parcel, which wants the acknowledgement of replicas. A call has an error if too few
+// have what it wrote.
 func (l *lane) acknowledged(ctx context.Context, calls []*script.Call) []*redis.Cmd {
 	cmds, err := l.withTail(ctx, calls, false)
 	for _, cmd := range cmds {
@@ -64,7 +65,8 @@ func (l *lane) acknowledged(ctx context.Context, calls []*script.Call) []*redis.
 	return cmds
 }
 
-// withTail sends the calls, a mark and WAIT on one connection. The error says why the replicas may not have what was written.
+// withTail sends the calls, a mark and WAIT on one connection. The error says why the replicas may not have what was
+// written.
 func (l *lane) withTail(ctx context.Context, calls []*script.Call, bySource bool) ([]*redis.Cmd, error) {
 	var node goredis.Node = l.link.rdb // which may send the pipeline again: all of it
 	if l.node != nil {
@@ -96,7 +98,8 @@ func (l *lane) withTail(ctx context.Context, calls []*script.Call, bySource bool
 	return cmds, nil
 }
 
-// patience is how long to wait for replicas: half as long as for the reply, as Redis looks only ten times a second whether a WAIT is over.
+// patience is how long to wait for replicas: half as long as for the reply, as Redis looks only ten times a second
+// whether a WAIT is over.
 func patience(node goredis.Node, timeout time.Duration) time.Duration {
 	if read := goredis.ReadTimeout(node); read > 0 {
 		timeout = min(timeout, read)

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// So many calls are in one of their parcels: a feed hands over thousands at once, and parcels cost this process more than their calls do.
+	// So many calls are in one of their parcels: a feed hands over thousands at once, and parcels cost this process
+	// more than their calls do.
 	maxApart = 512
 
 	// So many parcels to a node may wait for its replicas: each holds a connection for as long as they take.
@@ -29,9 +30,9 @@ type route struct {
 	replicas int          // that have to acknowledge what they write
 }
 
-// apart returns the lane of a call that goes apart. Nodes have lanes of their own for renewals, as a cluster client fails all that it has
-// sent to several nodes when one of them is away, and for what replicas have to acknowledge: WAIT has no key that a client could route it
-// by, so without its node a call must not be sent.
+// apart returns the lane of a call that goes apart. Nodes have lanes of their own for renewals, as a cluster client
+// fails all that it has sent to several nodes when one of them is away, and for what replicas have to acknowledge: WAIT
+// has no key that a client could route it by, so without its node a call must not be sent.
 func (l *Link) apart(ctx context.Context, c Call) (own *lane, err error) {
 	r := route{part: l.breakers.Part(c.Script.Keys[0]), replicas: c.Replicas}
 	if c.Rank == Renews || c.Replicas > 0 {
@@ -62,9 +63,10 @@ func (l *Link) nodeOf(ctx context.Context, key string) (goredis.Node, error) {
 	return lifecycle.Bounded(ctx, &l.running, l.timeout, func(ctx context.Context) (goredis.Node, error) { return goredis.NodeOf(ctx, l.rdb, key) })
 }
 
-// RunApart runs calls that wait neither for other requests nor for a breaker to close: in lanes of their own, where as many parcels are in
-// flight as there have to be. Each reply has its own error, which is a NotReplicated if fewer replicas than wanted have what the call wrote.
-// Replicas that do not answer hold up at most a few parcels to their node, and no caller for more than a quarter beyond the time-out.
+// RunApart runs calls that wait neither for other requests nor for a breaker to close: in lanes of their own, where as
+// many parcels are in flight as there have to be. Each reply has its own error, which is a NotReplicated if fewer
+// replicas than wanted have what the call wrote. Replicas that do not answer hold up at most a few parcels to their
+// node, and no caller for more than a quarter beyond the time-out.
 func (l *Link) RunApart(ctx context.Context, calls []*script.Call, replicas int) []Reply {
 	replies, todo := make([]Reply, len(calls)), make([]int, len(calls))
 	for i := range todo {

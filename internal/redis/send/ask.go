@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Do runs the call. The error is the context's, ErrClosed, ErrTimeout, breaker.ErrOpen, or what the client said, which the
-// command has as well.
+// Do runs the call. The error is the context's, ErrClosed, ErrTimeout, breaker.ErrOpen, or what the client said, which
+// the command has as well.
 func (l *Link) Do(ctx context.Context, key string, c *Call) (*redis.Cmd, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -34,7 +34,8 @@ func newCall(ctx context.Context, l *lane, c Call) *queuedCall {
 	return q
 }
 
-// newCallsTogether are calls that one caller will wait for, all of them, or that are told: a feed asks for thousands at once.
+// newCallsTogether are calls that one caller will wait for, all of them, or that are told: a feed asks for thousands at
+// once.
 func newCallsTogether(ctx context.Context, n int, of func(i int) (*lane, Call)) []*queuedCall {
 	all, room, by := make([]*queuedCall, n), make([]queuedCall, n), &awaited{done: make(chan struct{})}
 	for i := range room {

@@ -12,7 +12,8 @@ type Question struct {
 	Beside []string
 }
 
-// AskAll is Ask for many keys, which takes each lane once, and not once for each key. A Read is nil if the Link is closed.
+// AskAll is Ask for many keys, which takes each lane once, and not once for each key. A Read is nil if the Link is
+// closed.
 func (l *Link) AskAll(ctx context.Context, questions []Question) []*Read {
 	all, room := make([]*Read, len(questions)), &slab.Slab[Read]{Left: len(questions)}
 	var at *lane

@@ -44,8 +44,8 @@ func (b *beside) find(key string) int {
 	return -1
 }
 
-// Beside returns what was read of a key in the request of this Read, or of its own key. Not asked: it was not read. It is called after
-// Wait.
+// Beside returns what was read of a key in the request of this Read, or of its own key. Not asked: it was not read. It
+// is called after Wait.
 func (r *Read) Beside(key string) (raw []byte, err error, asked bool) { //nolint:revive // the error is of the read, not of this call
 	if key == r.key {
 		return r.Raw, r.Err, true

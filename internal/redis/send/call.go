@@ -36,9 +36,9 @@ type Call struct {
 	Single   bool   // it is sent once, also if that fails
 	Replicas int    // that have to acknowledge what it writes, if it goes apart
 
-	// Told, if not nil, has the answer. Late, if not nil, is called when the script may have run although the answer was
-	// another, or its caller had walked away: with the reply, or with an error that does not say. Both are called on
-	// goroutines of the Link's, and must not block.
+	// Told, if not nil, has the answer. Late, if not nil, is called when the script may have run although the answer
+	// was another, or its caller had walked away: with the reply, or with an error that does not say. Both are called
+	// on goroutines of the Link's, and must not block.
 	Told, Late func(Reply, error)
 }
 
@@ -79,7 +79,8 @@ type awaited struct {
 	done chan struct{} // closed once there is none
 }
 
-// unanswered is for a call that will not be sent, now or again. A caller that walks away may do so as well as what fails it.
+// unanswered is for a call that will not be sent, now or again. A caller that walks away may do so as well as what
+// fails it.
 func (c *queuedCall) unanswered(err error) {
 	c.lane.mu.Lock()
 	tried := c.tried

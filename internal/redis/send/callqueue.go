@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// callQueue has the calls that wait, by rank. A call whose caller walks away leaves it, unless others go in its request.
+// callQueue has the calls that wait, by rank. A call whose caller walks away leaves it, unless others go in its
+// request.
 type callQueue struct {
 	most   int // in one parcel
 	n      int // calls

@@ -31,8 +31,8 @@
 // their own for them, with as many parcels in flight as there have to be, also while the breaker is open.
 //
 // So must the renewals of leases, which package lease hands over when they are due (Hand). Each node of a cluster has a
-// lane of its own for them: go-redis answers none of a pipeline's commands before all nodes have answered, and when one of
-// these is away, the leases on the others would end.
+// lane of its own for them: go-redis answers none of a pipeline's commands before all nodes have answered, and when one
+// of these is away, the leases on the others would end.
 //
 // The same goes for calls that count only when replicas have what they wrote. Their parcels have a tail: a write of
 // their own (mark.lua), then WAIT, all on one connection. WAIT counts the replicas that have all that its connection

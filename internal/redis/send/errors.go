@@ -19,8 +19,8 @@ func said(err error) bool {
 	return answered || err == nil
 }
 
-// known reports whether a call with this error is known to have run, or to be refused for good: Redis does not say that it
-// cannot answer now.
+// known reports whether a call with this error is known to have run, or to be refused for good: Redis does not say that
+// it cannot answer now.
 func known(err error) bool {
 	return said(err) && !script.Says(err, "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "BUSY ")
 }
@@ -46,7 +46,8 @@ func moved(err error) bool {
 // moves or has moved, or that nobody serves for a moment, or of a primary that is one no more, or has no replicas yet.
 func sentAgain(err error) bool { return moved(err) || script.Says(err, "NOREPLICAS") }
 
-// paused reports whether the client pauses and asks again after this error, or connects again, or was refused a connection.
+// paused reports whether the client pauses and asks again after this error, or connects again, or was refused a
+// connection.
 func paused(err error) bool {
 	return err != nil && (sentAgain(err) || script.Refused(err))
 }

@@ -114,8 +114,9 @@ func (l *lane) mayFlyLocked() bool {
 	return l.credits < l.trip.credits()+l.spare && len(l.flying) < l.mostLocked()
 }
 
-// mostLocked is how many parcels may be in flight. Where all replies take so long that parcels give their credits back before them, as if they
-// hung, a lane would take all connections of the client, and others would wait for one until their time-out, or for the greeting of a new one.
+// mostLocked is how many parcels may be in flight. Where all replies take so long that parcels give their credits back
+// before them, as if they hung, a lane would take all connections of the client, and others would wait for one until
+// their time-out, or for the greeting of a new one.
 func (l *lane) mostLocked() int {
 	quarter := l.link.timeout / slowShare
 	switch {
@@ -196,8 +197,8 @@ func (l *lane) returnCreditLocked(f *flight) {
 	}
 }
 
-// complete lands the flight of a worker, and reports whether it was not given up, as else its worker was, too. The worker
-// gathers the next parcel if there is a credit, as its callers may be about to ask again and share one.
+// complete lands the flight of a worker, and reports whether it was not given up, as else its worker was, too. The
+// worker gathers the next parcel if there is a credit, as its callers may be about to ask again and share one.
 func (l *lane) complete(f *flight, o outcome) (gathers, goesOn bool) {
 	if !l.land(f, o) {
 		f.parcel.late()

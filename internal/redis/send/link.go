@@ -45,8 +45,8 @@ type Link struct {
 	closed bool
 	aparts map[route]*lane // see RunApart
 
-	// LateAfter is how long a request of a part is kept waiting before those who want to know are told so; 0, and nil: nobody
-	// is. It is set before anything is asked.
+	// LateAfter is how long a request of a part is kept waiting before those who want to know are told so; 0, and nil:
+	// nobody is. It is set before anything is asked.
 	LateAfter func(*breaker.Breaker) time.Duration
 
 	release func() // ends the breakers, or gives up shared ones

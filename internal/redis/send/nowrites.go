@@ -12,8 +12,9 @@ const (
 	gap      = time.Second            // without a refusal, after which the next one is the first of others
 )
 
-// noWrites is a time in which a lane's writes are refused, as by a primary that is one no more, or lacks replicas. The client asks again then, with
-// pauses of a tenth of a second together, because a failover may be over. In one that is not, those who wait would have turns of that length.
+// noWrites is a time in which a lane's writes are refused, as by a primary that is one no more, or lacks replicas. The
+// client asks again then, with pauses of a tenth of a second together, because a failover may be over. In one that is
+// not, those who wait would have turns of that length.
 type noWrites struct {
 	mu          sync.Mutex
 	first, last time.Time // refusals

@@ -11,8 +11,8 @@ import (
 // slowShare of the time-out is what a parcel may take before the lane goes on without it.
 const slowShare = 4
 
-// overdue looks for parcels that take long. When the process is so busy that a reply may be there and nobody has had time to
-// look, a parcel gets a little longer.
+// overdue looks for parcels that take long. When the process is so busy that a reply may be there and nobody has had
+// time to look, a parcel gets a little longer.
 func (l *lane) overdue() {
 	starved := yield.Starved()
 	now := time.Now()
@@ -93,7 +93,8 @@ func (l *lane) asksLocked() (now time.Time) {
 	return now
 }
 
-// tellLocked tells those whose reads are late, in the queue and in flight, and returns when the next one is; zero: none.
+// tellLocked tells those whose reads are late, in the queue and in flight, and returns when the next one is; zero:
+// none.
 func (l *lane) tellLocked(now time.Time, lateAfter time.Duration) time.Time {
 	oldest := l.queue.(*readQueue).overdue(now.Add(-lateAfter))
 	for _, f := range l.flying {

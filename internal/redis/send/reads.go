@@ -275,8 +275,8 @@ func (g *reads) carry(ctx context.Context) outcome {
 // len is how many keys the parcel reads.
 func (g *reads) len() int { return len(g.all) + len(g.beside.keys) }
 
-// overdue tells those who asked by then that their answers are late, once. It returns when they asked who will want to know later; zero: nobody
-// will. It is called with the lane's mutex held.
+// overdue tells those who asked by then that their answers are late, once. It returns when they asked who will want to
+// know later; zero: nobody will. It is called with the lane's mutex held.
 func (g *reads) overdue(before time.Time) (oldest time.Time) {
 	switch {
 	case g.asked.After(before):

@@ -12,8 +12,9 @@ type Trail struct {
 	leave  func(sent, lost bool) // once nothing is in flight
 }
 
-// Leave has ended called when the last call in flight is answered or lost: at once if none is in flight. It reports whether any was
-// sent at all, and whether one was lost, which may still arrive. From then on nothing is sent under the id.
+// Leave has ended called when the last call in flight is answered or lost: at once if none is in flight. It reports
+// whether any was sent at all, and whether one was lost, which may still arrive. From then on nothing is sent under the
+// id.
 func (t *Trail) Leave(ended func(sent, lost bool)) {
 	t.mu.Lock()
 	t.closed = true

@@ -7,8 +7,8 @@ import (
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
-// Evicts returns an error when Redis may evict keys. A Redis that does not say, as the user may not run INFO, passes. Of a
-// cluster it looks at one node.
+// Evicts returns an error when Redis may evict keys. A Redis that does not say, as the user may not run INFO, passes.
+// Of a cluster it looks at one node.
 func Evicts(ctx context.Context, rdb script.Processor) error {
 	info, err := script.Send(ctx, rdb, "INFO", "memory").Text()
 	if err != nil {

@@ -45,7 +45,8 @@ func (n Name) TooOld() error {
 	return nil
 }
 
-// Ask asks for INFO, and, if the user may not know that, for HELLO, which nobody can be refused and which changes nothing without arguments.
+// Ask asks for INFO, and, if the user may not know that, for HELLO, which nobody can be refused and which changes
+// nothing without arguments.
 func Ask(ctx context.Context, rdb script.Processor) Name {
 	rdb = script.Once(rdb)
 	text, err := script.Send(ctx, rdb, "info", "server").Text()

@@ -4,7 +4,8 @@
 // # Protocol
 //
 // An inbox is a pub/sub channel of its own, PREFIX:inbox:RANDOM, so that a Redis user who may use the keys with the
-// prefix can be given the right to its channels in the same way; 128 random bits name the subscription. A caller that wants to be woken does this, in this order:
+// prefix can be given the right to its channels in the same way; 128 random bits name the subscription. A caller that
+// wants to be woken does this, in this order:
 //
 //  1. Watch the key: from now on messages for it are kept for the waiter.
 //  2. Read the inbox's Address and hand it to the script that finds the key taken; the script registers it.

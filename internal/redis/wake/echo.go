@@ -42,8 +42,8 @@ type Echo struct {
 	of   *Echoes
 	part int
 
-	// asked is when the youngest that is back was asked for, by clock.Mono; moved back if the wall clock says that this is
-	// longer ago.
+	// asked is when the youngest that is back was asked for, by clock.Mono; moved back if the wall clock says that this
+	// is longer ago.
 	asked  atomic.Int64
 	looked atomic.Int64 // when somebody last needed one, and looked at the wall clock, by clock.Mono
 

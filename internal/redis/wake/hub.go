@@ -70,8 +70,8 @@ func (in *hub) run() {
 	}
 }
 
-// syncLinks starts and stops links. Listeners learn of a new link before it may be confirmed: else it would seem to have been
-// there all the time, and nobody would ask again.
+// syncLinks starts and stops links. Listeners learn of a new link before it may be confirmed: else it would seem to
+// have been there all the time, and nobody would ask again.
 func (in *hub) syncLinks() {
 	current := goredis.Shards(in.life.Ending, in.rdb)
 	var started []*link
@@ -98,7 +98,8 @@ func (in *hub) syncLinks() {
 	}
 }
 
-// changed recomputes whether the inbox is live, and tells every waiter to ask again when that changed. why is the reason if it is not.
+// changed recomputes whether the inbox is live, and tells every waiter to ask again when that changed. why is the
+// reason if it is not.
 func (in *hub) changed(why error) {
 	in.mu.Lock()
 	in.changedLocked()

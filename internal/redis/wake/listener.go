@@ -10,7 +10,8 @@ type Listener struct {
 	Heard func(payload string)
 
 	// Missed is called when messages may have been lost, and also when the subscription first stands, before Live says
-	// so. It must not call the inbox. Expected: the inbox itself has made the subscription anew, as there is one more channel.
+	// so. It must not call the inbox. Expected: the inbox itself has made the subscription anew, as there is one more
+	// channel.
 	Missed func(expected bool)
 
 	in      *hub
@@ -46,8 +47,8 @@ func (l *Listener) Stop() {
 // Live reports whether the subscription stands, as far as one can know.
 func (in *hub) Live() bool { return in.live.Load() }
 
-// renew has every link subscribe anew. Until then, the inbox is not live. It does not wait: go-redis does not let go of a
-// subscription while it dials.
+// renew has every link subscribe anew. Until then, the inbox is not live. It does not wait: go-redis does not let go of
+// a subscription while it dials.
 func (in *hub) renew() {
 	in.mu.Lock()
 	links := slices.Collect(maps.Values(in.links))

@@ -8,9 +8,9 @@ import (
 // observer hears whether the subscription stands, and why not, as far as that is known.
 type observer func(live bool, why error)
 
-// OnLive calls f when the subscription stands, at once if it does; when it does not any more; and from then on, or from Start on,
-// whenever it could not be had, with the reason. Calls do not overlap. They are made by the goroutines of the subscription: f must be
-// quick. f may be called once more while stop runs.
+// OnLive calls f when the subscription stands, at once if it does; when it does not any more; and from then on, or from
+// Start on, whenever it could not be had, with the reason. Calls do not overlap. They are made by the goroutines of the
+// subscription: f must be quick. f may be called once more while stop runs.
 func (in *Inbox) OnLive(f func(live bool, why error)) (stop func()) {
 	o := observer(func(live bool, why error) {
 		if live || in.started.Load() { // others of the client may need messages, and this inbox none yet
@@ -35,7 +35,8 @@ func (in *Inbox) OnLive(f func(live bool, why error)) (stop func()) {
 	}
 }
 
-// tell tells observers of a change, outside of the mutex. It looks again after that: a late caller must not have the last word.
+// tell tells observers of a change, outside of the mutex. It looks again after that: a late caller must not have the
+// last word.
 func (in *hub) tell(why error) {
 	in.telling.Lock()
 	defer in.telling.Unlock()

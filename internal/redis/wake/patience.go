@@ -14,8 +14,8 @@ const (
 	longestPoll = 200 * time.Millisecond
 )
 
-// Patience is how long to wait for a message of a holder whose lease ends in left: a little longer than that. A waiter that
-// is not registered for one polls; polls is how often it has asked before.
+// Patience is how long to wait for a message of a holder whose lease ends in left: a little longer than that. A waiter
+// that is not registered for one polls; polls is how often it has asked before.
 func Patience(left time.Duration, registered bool, polls int) time.Duration {
 	left = max(left, 0) + rand.N(expiryJitter) // at least that: what others wrote to Redis must not make anybody ask without a pause
 	if registered {

@@ -71,8 +71,8 @@ func (l *link) receive() {
 	}
 }
 
-// serve reads one subscription until it fails, and reports whether it ever stood, and why it failed; nil: it was closed. The library's
-// own loop, because the channel of go-redis drops messages, and its reconnect is not seen.
+// serve reads one subscription until it fails, and reports whether it ever stood, and why it failed; nil: it was
+// closed. The library's own loop, because the channel of go-redis drops messages, and its reconnect is not seen.
 func (l *link) serve() (stood bool, why error) {
 	channels, version := l.in.channels()
 	sub := goredis.Subscribe(l.ctx, l.node, channels...)

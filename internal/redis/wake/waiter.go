@@ -54,8 +54,8 @@ func (w *Waiter) Stop() {
 	}
 }
 
-// Notify calls f with the body of each message for the key, on the goroutine that receives them: f must be quick. It is for
-// news that nobody waits for; messages may be missed. f may be called once more while stop runs.
+// Notify calls f with the body of each message for the key, on the goroutine that receives them: f must be quick. It is
+// for news that nobody waits for; messages may be missed. f may be called once more while stop runs.
 func (in *hub) Notify(key string, f func(body string)) (stop func()) {
 	return in.watch(key, nil, f).Stop
 }

@@ -1,7 +1,7 @@
 // Package clock has the clock that entries age by: the machine's or, in a test, one that only the test moves.
 //
-// It is for times that a user configures in minutes and hours: TTLs, staleness, the memory of absence and failure. Time-outs and
-// pauses are about the machine, and follow its clock in tests too.
+// It is for times that a user configures in minutes and hours: TTLs, staleness, the memory of absence and failure.
+// Time-outs and pauses are about the machine, and follow its clock in tests too.
 package clock
 
 import (
@@ -21,8 +21,8 @@ type manual interface {
 // By is the clock of a test.
 func By(m manual) Clock { return Clock{m} }
 
-// Of is the clock of a *cacheguard.Guard, for packages that keep what grows old in one. Package cacheguard sets it before anything
-// runs: to the Guard's users, its clock is nothing.
+// Of is the clock of a *cacheguard.Guard, for packages that keep what grows old in one. Package cacheguard sets it
+// before anything runs: to the Guard's users, its clock is nothing.
 var Of func(guard any) Clock
 
 // Manual reports whether only a test moves the clock.

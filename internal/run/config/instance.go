@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxInstance is how many bytes the name of an instance may have. With the time before it, Redis keeps it compact in a hash.
+// MaxInstance is how many bytes the name of an instance may have. With the time before it, Redis keeps it compact in a
+// hash.
 const MaxInstance = 50
 
 // Instance refuses a name that does not fit into a lease, or that a log would not show as it is.

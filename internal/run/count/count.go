@@ -1,4 +1,5 @@
-// Package count has numbers that a part names once: its name, what it means and its value. Whoever shows numbers reads the list.
+// Package count has numbers that a part names once: its name, what it means and its value. Whoever shows numbers reads
+// the list.
 package count
 
 import (

@@ -15,8 +15,8 @@ const (
 // list is what Join returns. Its errors are neither nil nor lists.
 type list struct{ errs []error }
 
-// Join is errors.Join for a call about many things: errors.Is and errors.As find each error. The text has ten, each on a line of its
-// own, and counts the rest; errors that say the same stand in it once.
+// Join is errors.Join for a call about many things: errors.Is and errors.As find each error. The text has ten, each on
+// a line of its own, and counts the rest; errors that say the same stand in it once.
 func Join(errs ...error) error {
 	var all []error
 	for _, err := range errs {

@@ -1,5 +1,6 @@
-// Package latch tells those who wait for something that it has happened, and before that, once, that it is late: so that
-// they may do something else meanwhile. As long as nothing is late, that costs no more than a channel that is closed.
+// Package latch tells those who wait for something that it has happened, and before that, once, that it is late: so
+// that they may do something else meanwhile. As long as nothing is late, that costs no more than a channel that is
+// closed.
 package latch
 
 import "sync"
@@ -48,6 +49,6 @@ func (l *Latch) IsDone() bool {
 	return l.done
 }
 
-// After is closed when it is done; nil: it was never late, and is done. It is called when Early is closed, since when it does not
-// change.
+// After is closed when it is done; nil: it was never late, and is done. It is called when Early is closed, since when
+// it does not change.
 func (l *Latch) After() <-chan struct{} { return l.rest }

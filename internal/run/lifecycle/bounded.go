@@ -11,10 +11,11 @@ import (
 // Tasks runs functions that somebody joins. A *sync.WaitGroup does.
 type Tasks interface{ Go(f func()) }
 
-// Bounded runs an operation on Redis under a deadline of the library's own, whatever the client's options say: go-redis does not let
-// a context interrupt a read, and by default ignores its deadline. The context of op has ctx's values and ends when the timeout is over.
-// Bounded returns when op has, when the timeout is over, or when ctx ends. An operation that is given up runs on among the tasks until the
-// client's own time-outs end it. The caller makes sure that nobody waits for the tasks yet.
+// Bounded runs an operation on Redis under a deadline of the library's own, whatever the client's options say: go-redis
+// does not let a context interrupt a read, and by default ignores its deadline. The context of op has ctx's values and
+// ends when the timeout is over. Bounded returns when op has, when the timeout is over, or when ctx ends. An operation
+// that is given up runs on among the tasks until the client's own time-outs end it. The caller makes sure that nobody
+// waits for the tasks yet.
 //
 // When the process is so busy that op may have an answer and no time to say so, it gets a little longer.
 func Bounded[T any](ctx context.Context, tasks Tasks, timeout time.Duration, op func(context.Context) (T, error)) (T, error) {

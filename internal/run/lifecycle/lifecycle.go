@@ -1,8 +1,8 @@
 // Package lifecycle counts what is under way in something that can be closed, and joins it.
 //
-// There are two kinds. Calls may begin until somebody calls Close. Tasks, which may outlast the call that started them or
-// clean up after it, may begin until Close returns. Everything is counted before it starts, under one mutex, so Close misses
-// nothing, and latecomers are refused.
+// There are two kinds. Calls may begin until somebody calls Close. Tasks, which may outlast the call that started them
+// or clean up after it, may begin until Close returns. Everything is counted before it starts, under one mutex, so
+// Close misses nothing, and latecomers are refused.
 package lifecycle
 
 import (
@@ -112,7 +112,8 @@ func (l *Life) finish(count *int) {
 	}
 }
 
-// End ends Ending with the cause: no call begins any more. Close does it too, if there is nothing to do between the two.
+// End ends Ending with the cause: no call begins any more. Close does it too, if there is nothing to do between the
+// two.
 func (l *Life) End(cause error) {
 	l.mu.Lock()
 	l.closed = true
@@ -120,8 +121,8 @@ func (l *Life) End(cause error) {
 	l.end(cause)
 }
 
-// Close ends Ending with the cause, joins the calls, has last, if not nil, give up what they have left, and joins the tasks.
-// It may be called more than once, and returns when all that is done.
+// Close ends Ending with the cause, joins the calls, has last, if not nil, give up what they have left, and joins the
+// tasks. It may be called more than once, and returns when all that is done.
 func (l *Life) Close(cause error, last func()) {
 	l.closing.Do(func() {
 		l.End(cause)

@@ -58,8 +58,8 @@ func (e LockErrors) Begin(life *Life, name string) error {
 	return nil
 }
 
-// Refused is the error of a call that did not get the lock, because of err or because its context ended. It says that others
-// have the lock only if err does: a server that is silent has not said so.
+// Refused is the error of a call that did not get the lock, because of err or because its context ended. It says that
+// others have the lock only if err does: a server that is silent has not said so.
 func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
 	ended := Ended(ctx) // nil: it has not
 	switch {

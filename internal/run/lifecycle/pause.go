@@ -22,8 +22,8 @@ func (l *Life) Sleep(ctx context.Context, d time.Duration) bool {
 	return sleep(d, ctx.Done(), l.Ending.Done())
 }
 
-// Until calls attempt until it reports that nothing is left to be done: after a pause of about the first, twice as long each time, up to the
-// longest. When Close is called, it is called once more, at once.
+// Until calls attempt until it reports that nothing is left to be done: after a pause of about the first, twice as long
+// each time, up to the longest. When Close is called, it is called once more, at once.
 func (l *Life) Until(first, longest time.Duration, attempt func() (done bool)) {
 	for pause, last := first, false; !last; pause = min(2*pause, longest) {
 		last = !l.Sleep(context.Background(), pause/2+rand.N(pause))

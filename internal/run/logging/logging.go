@@ -13,7 +13,8 @@ import (
 // Every is how often a Guard, or a Cache of pages, logs things of one kind.
 const Every = 10 * time.Second
 
-// Throttle logs things of one kind, at most every ten seconds, because a failure may repeat with each call. The zero Throttle is ready.
+// Throttle logs things of one kind, at most every ten seconds, because a failure may repeat with each call. The zero
+// Throttle is ready.
 type Throttle struct {
 	last atomic.Int64 // when something was logged, in nanoseconds since 1970; 0: never
 	held atomic.Int64 // how many were not, since then

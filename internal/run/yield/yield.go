@@ -29,8 +29,8 @@ func WhileGrowing(count func() uint64) {
 // Reprieves are how many parts of its time-out, on top of it, an operation may get when Starved says so.
 const Reprieves = 4
 
-// Starved yields, and reports whether that took so long that goroutines must be waiting for the processor: then what seems to
-// be late may only not have had its turn.
+// Starved yields, and reports whether that took so long that goroutines must be waiting for the processor: then what
+// seems to be late may only not have had its turn.
 func Starved() bool {
 	const long = 2 * time.Millisecond
 	start := time.Now()

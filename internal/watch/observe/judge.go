@@ -4,7 +4,8 @@ import "context"
 
 type judgeKey struct{}
 
-// WithJudge is the context for invalidating names, in which judge is called for each that a Guard does not know, with what counts it.
+// WithJudge is the context for invalidating names, in which judge is called for each that a Guard does not know, with
+// what counts it.
 func WithJudge(ctx context.Context, judge func(name string, count func())) context.Context {
 	return context.WithValue(ctx, judgeKey{}, judge)
 }

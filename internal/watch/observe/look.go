@@ -2,8 +2,9 @@ package observe
 
 import "reflect"
 
-// looks has a func(any) V for each type that package admin can show as a V. The packages of the types fill it as they are initialized, and
-// nothing changes afterwards: so what is shown needs no exported method that only package admin could call.
+// looks has a func(any) V for each type that package admin can show as a V. The packages of the types fill it as they
+// are initialized, and nothing changes afterwards: so what is shown needs no exported method that only package admin
+// could call.
 var looks = make(map[reflect.Type]any)
 
 // Register makes values of T be seen as look sees them. It is for the initialization of the package that has T.

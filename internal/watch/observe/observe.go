@@ -1,5 +1,5 @@
-// Package observe is the interface through which guards, locks and caches of pages report to package admin. The feeds of package cdc use it to note beside
-// a cache up to where they have invalidated it.
+// Package observe is the interface through which guards, locks and caches of pages report to package admin. The feeds
+// of package cdc use it to note beside a cache up to where they have invalidated it.
 package observe
 
 import (
@@ -57,9 +57,10 @@ type Mistyped struct {
 
 // Troubles are what is wrong, and the last error that Redis answered with.
 type Troubles struct {
-	// Last is for how long each has lasted, 0: there is none: outage (Redis does not answer), slow (it takes longer than the loads that it saves), pending
-	// (invalidations are still to be sent), deaf (messages do not arrive), missed (they may have been missed again and again), mute (messages to
-	// other local tiers are refused), saturated (loads wait for MaxLoads), limiter (the same, for Config.Limiter), bypassed (the cache is turned off).
+	// Last is for how long each has lasted, 0: there is none: outage (Redis does not answer), slow (it takes longer
+	// than the loads that it saves), pending (invalidations are still to be sent), deaf (messages do not arrive),
+	// missed (they may have been missed again and again), mute (messages to other local tiers are refused), saturated
+	// (loads wait for MaxLoads), limiter (the same, for Config.Limiter), bypassed (the cache is turned off).
 	Last map[string]time.Duration
 
 	BypassedUntil time.Time // on all instances; zero: on this one, until it is turned on

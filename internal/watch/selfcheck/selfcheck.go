@@ -39,8 +39,8 @@ type Checks struct {
 	Lock       func(ctx context.Context, key string) error // takes the lock of an update, and releases it
 }
 
-// Report makes all checks, and says to the Logger which server passed, and that no update will be, if something speaks against them. Closed is the error of a Guard
-// that is closed meanwhile.
+// Report makes all checks, and says to the Logger which server passed, and that no update will be, if something speaks
+// against them. Closed is the error of a Guard that is closed meanwhile.
 func (c *Checks) Report(ctx context.Context, logger *slog.Logger, noUpdates, closed error) error {
 	if noUpdates != nil {
 		logger.WarnContext(ctx, "cacheguard: self-check: Update, UpdateMany and Put are refused", "error", noUpdates)
@@ -59,7 +59,8 @@ func (c *Checks) Report(ctx context.Context, logger *slog.Logger, noUpdates, clo
 	}
 }
 
-// Run makes all checks, and says which server answers, if that is known. If the Guard is closed meanwhile, the error is the cause of that.
+// Run makes all checks, and says which server answers, if that is known. If the Guard is closed meanwhile, the error is
+// the cause of that.
 func (c *Checks) Run(ctx context.Context) (server string, err error) {
 	ctx, cancel := acl.Patiently(ctx)
 	defer cancel()
