@@ -119,7 +119,7 @@ func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 		}
 	})
 	out := l.await(ctx, j, done)
-	if errors.As(out.err, new(*loadTimeout)) {
+	if out.err != nil && errors.As(out.err, new(*loadTimeout)) {
 		load.told.Store(true)
 		l.judge(ctx, j, load, l.cfg.LoadTimeout, out.err) // now, as its loader may never return
 	}

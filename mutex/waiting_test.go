@@ -95,7 +95,7 @@ func TestAWaiterThatLeavesALineIsPassedOver(t *testing.T) {
 	second := f.ask(t.Context(), 0, "k")
 	f.awaitLine(0, "k", 2)
 	first.Leave(nil)
-	expect.ErrorIs(t, first.Err(), ErrNotAcquired)
+	expect.ErrorIs(t, first.Err(), context.Canceled)
 	f.unlock(l)
 	f.unlock(second.Got())
 }
@@ -114,7 +114,7 @@ func TestTheLockIsNotLostWithTheWaiterItIsHandedTo(t *testing.T) {
 	go func() { done <- l.Unlock(context.Background()) }() // owner: the test; joined by receiving
 	<-held.Hit()
 	first.Leave(nil)
-	expect.ErrorIs(t, first.Err(), ErrNotAcquired)
+	expect.ErrorIs(t, first.Err(), context.Canceled)
 	held.Release()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -24,6 +24,9 @@ func Send(ctx context.Context, rdb Processor, args ...any) *Reply {
 // Answer is the text with which Redis itself answered, if the error is that: "redis: nil" where there is nothing.
 // Anything else is no answer.
 func Answer(err error) (text string, ok bool) {
+	if err == nil { // before answer is made
+		return "", false
+	}
 	var answer redis.Error
 	if !errors.As(err, &answer) {
 		return "", false
