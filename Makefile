@@ -151,8 +151,9 @@ sim: ## run a thousand seeds of the simulated fleet; go run ./proof/cmd/sim -h h
 exact: ## the same, ten times as slowly, so that a seed which breaks a promise does so each time; go run ./proof/cmd/exact -seed 7 shows one
 	go run ./proof/cmd/exact -seeds 1000
 
-engines: ## compare package memory with a Redis call by call: ENGINES=20 times 160,000 random calls, of new seeds each time
+engines: ## compare package memory with a Redis call by call: ENGINES=20 times 160,000 random calls, of new seeds each time; before, the tests of all promises on it
 	@scripts/need $(REDIS)
+	PROMISES=all THOROUGH=1 go test -vet=off -run=PromisesHold -timeout=1h ./memory
 	THOROUGH=1 go test -vet=off -run=EachCall -count=$(ENGINES) -timeout=4h ./memory
 
 model: ## search all runs of the models of the protocols with SPIN, and see that no rule of them can be left out; MODEL=large searches larger bounds, for some minutes

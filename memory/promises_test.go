@@ -2,6 +2,7 @@ package memory
 
 import (
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -11,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -54,23 +54,25 @@ var beside = []string{"TestPromises", "TestSelfCheckSucceedsWhereEverythingWorks
 // folders have the tests of the promises.
 var folders = []string{"cacheguard", "middleware", "bench", "internal/redis/wake", "internal/redis/script"}
 
-// TestPromisesHoldInMemory runs the test of each promise on this engine, in the place of redis-server: REDISTEST_SERVER is the switch.
+// TestPromisesHoldInMemory runs tests of promises on this engine, in the place of redis-server: REDISTEST_SERVER is the switch. make engines
+// has it run all, and thoroughly; else it draws some of package cacheguard, whose program is linked.
 func TestPromisesHoldInMemory(t *testing.T) {
 	t.Parallel()
+	all := os.Getenv("PROMISES") == "all"
 	here := map[string][]string{"cacheguard": beside}
 	for _, name := range promised(t) {
-		if away[name] == "" && expect.Drawn(3) {
+		if away[name] == "" && (all || rand.IntN(4) == 0) {
 			folder := folderOf(t, name)
 			here[folder] = append(here[folder], name)
 		}
 	}
 	for folder, names := range here {
-		if folder != "cacheguard" && expect.Samples(0, 1) == 0 {
-			continue // it has few, and is linked first
+		if folder != "cacheguard" && !all {
+			continue
 		}
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
-			runHere(t, folder, names)
+			runHere(t, folder, names, all)
 		})
 	}
 }
@@ -116,19 +118,22 @@ func folderOf(t *testing.T, test string) string {
 }
 
 // runHere runs tests of a folder on this engine, and sees that each has passed.
-func runHere(t *testing.T, folder string, names []string) {
+func runHere(t *testing.T, folder string, names []string, thorough bool) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	tests, skipped := "^("+strings.Join(names, "|")+")$", strings.Join(slices.Collect(maps.Keys(away)), "|")
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-vet=off", "-timeout=30m", "-run", tests, "-skip", skipped, ".")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-vet=off", "-timeout=30m", "-parallel=16", "-run", tests, "-skip", skipped, ".")
 	if program := os.Getenv("CACHEGUARD_TEST_PROGRAM"); program != "" && folder == "cacheguard" { // make test has linked it already
-		cmd = exec.CommandContext(t.Context(), program, "-test.v", "-test.timeout=30m", "-test.run="+tests, "-test.skip="+skipped)
+		cmd = exec.CommandContext(t.Context(), program, "-test.v", "-test.timeout=30m", "-test.parallel=16", "-test.run="+tests, "-test.skip="+skipped)
 	}
 	cmd.Dir = "../" + folder
 	cmd.Env = append(os.Environ(), "REDISTEST_SERVER="+self, "CACHEGUARD_TEST_BEHIND="+startBehind(t, self))
+	if !thorough {
+		cmd.Env = append(cmd.Env, "THOROUGH=")
+	}
 	text, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, text)
