@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,11 +126,10 @@ func (s *session) try(giveUp context.Context, name string) (taken *bool, err err
 		batch.Queue(settings, s.length())
 		batch.Queue(try, name)
 		err := s.last(ctx, &batch, &s.class, &s.id, &taken)
-		if taken != nil && *taken {
-			return err
+		if err == nil && taken != nil && !*taken { // the connection goes back to the pool
+			_, err = s.conn.Conn().PgConn().Exec(ctx, reset).ReadAll()
 		}
-		_, failed := s.conn.Conn().PgConn().Exec(ctx, reset).ReadAll()
-		return cmp.Or(err, failed)
+		return err
 	})
 	return taken, err
 }

@@ -20,7 +20,7 @@ import (
 
 // What is counted or logged is shown, too. These tests draw from the code what there is, so that what is added to one place only fails.
 
-// allEvents are those that are counted.
+// allEvents lists the events that have a line of the log.
 func allEvents() []What { return slices.Sorted(maps.Keys(ofEvents)) }
 
 func TestTheLinesAreOfTheEventsThatAGuardHas(t *testing.T) {
