@@ -74,13 +74,20 @@ func ExampleComparer() {
 		},
 	}
 	ctx := context.Background()
-	comparer.Compare(ctx, 2, nil)
+	until := func(seen func(rollout.Seen) bool) { // a service compares a sample again and again
+		for range 1000 {
+			if comparer.Compare(ctx, 2, nil); seen(comparer.Seen()) {
+				return
+			}
+		}
+	}
+	until(func(s rollout.Seen) bool { return s.Hits > 0 })
 	rows[2] = "armchair" // and nobody invalidates
-	comparer.Compare(ctx, 2, nil)
-	fmt.Printf("%+v\n", comparer.Seen())
+	until(func(s rollout.Seen) bool { return s.Old > 0 })
+	fmt.Println("old:", comparer.Seen().Old)
 	// Output:
 	// product:2 is old: chair, not armchair: something writes without Invalidate
-	// {Compared:2 Hits:1 Old:1 OtherOld:0 Failed:0}
+	// old: 1
 }
 
 func newClient() *redis.Client { return redis.NewClient(&redis.Options{Addr: rollout.SharedAddr()}) }
