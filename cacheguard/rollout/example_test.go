@@ -15,7 +15,10 @@ import (
 func ExampleShares() {
 	ctx := context.Background()
 	var shares rollout.Shares
-	guard, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "example-rollout", Gate: shares.Gate})
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{
+		Prefix: "example-rollout", Gate: shares.Gate,
+		HedgeAfter: -1, // queries are counted here, also on a busy machine
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
