@@ -188,7 +188,7 @@ func TestAllNotationsNameThePagesThatTheJudgeSays(t *testing.T) {
 	t.Parallel()
 	c, err := New(unasked(t), Config{})
 	expect.ErrorIs(t, err)
-	tries := expect.Samples(5_000, 50_000)
+	tries := expect.Samples(5_000, 20_000)
 	same, difference := disagree(t, c, tries, func(u drawnURL) drawnURL { return u })
 	if difference != "" {
 		t.Error(difference)

@@ -31,12 +31,12 @@ func openCache(t *testing.T, kind, addr string, source rows) cache {
 	}
 	cfg := cacheguard.Config{TTL: time.Hour}
 	if kind == "hasty" { // leases are long for a process that runs, and short for one that is paused
-		cfg.LeaseTTL, cfg.WaitTimeout, cfg.RedisTimeout = hastyLease, time.Second, 250*time.Millisecond
+		cfg.LeaseTTL, cfg.WaitTimeout = hastyLease, 2*time.Second
 	}
 	return openGuarded(t, rdb, cfg, source)
 }
 
-const hastyLease = 500 * time.Millisecond
+const hastyLease = time.Second
 
 func openGuarded(t *testing.T, rdb cacheguard.Redis, cfg cacheguard.Config, source rows) guarded {
 	t.Helper()

@@ -38,7 +38,7 @@ func arenas() map[string]func(*testing.T) (addrs []string) {
 
 func openTransacting(t *testing.T, arena string, addrs []string, source rows) guarded {
 	t.Helper()
-	cfg := cacheguard.Config{TTL: time.Hour, LeaseTTL: hastyLease, WaitTimeout: time.Second, RedisTimeout: 20 * time.Second}
+	cfg := cacheguard.Config{TTL: time.Hour, LeaseTTL: hastyLease, WaitTimeout: 2 * time.Second, RedisTimeout: 20 * time.Second}
 	if arena == "cluster" {
 		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
 		t.Cleanup(func() { _ = rdb.Close() })
