@@ -80,6 +80,17 @@ type Guard struct {
 	closing sync.Once
 }
 
+// begin begins a call, of a Guard that may be nil. Each nil is followed by one life.Done.
+func (g *Guard) begin() error {
+	switch {
+	case g == nil:
+		return errNilGuard
+	case !g.life.Begin():
+		return ErrClosed
+	}
+	return nil
+}
+
 // partOf is the part of the keyspace that a key belongs to. Parts fail one by one, and have clocks of their own.
 func (g *Guard) partOf(key string) int { return g.breakers.Part(g.keys.ValueKey(key)) }
 

@@ -96,43 +96,38 @@ type Here struct {
 // When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx: the Inspection has only Here, what this
 // instance knows.
 func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
-	switch {
-	case g == nil:
-		return Inspection{}, errNilGuard
-	case key == "":
-		return Inspection{}, errEmptyKey
-	case !g.life.Begin():
-		return Inspection{}, ErrClosed
+	if err := g.begin(); err != nil {
+		return Inspection{}, err
 	}
 	defer g.life.Done()
-	i := Inspection{Key: key, State: EntryMissing, Here: g.inspectHere(key)}
-	switch err := i.inspectVersionSlots(ctx, g); {
-	case err != nil && ctx.Err() != nil:
-		return i, ended(ctx, "inspect", key)
-	case err != nil:
-		return i, &RedisError{Op: "inspect", Key: key, Err: err}
+	if key == "" {
+		return Inspection{}, errEmptyKey
 	}
-	return i, nil
+	i := Inspection{Key: key, State: EntryMissing, Here: g.inspectHere(key)}
+	err := i.inspectVersionSlots(ctx, g)
+	return i, inspected(ctx, key, err)
 }
 
 // HasTag reports whether Redis may have an entry with the tag. If not, before an InvalidateTags, the tag may be
 // mistyped. When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx.
 func (g *Guard) HasTag(ctx context.Context, tag string) (bool, error) {
-	switch {
-	case g == nil:
-		return false, errNilGuard
-	case !g.life.Begin():
-		return false, ErrClosed
+	if err := g.begin(); err != nil {
+		return false, err
 	}
 	defer g.life.Done()
 	has, err := g.epochs.Known(ctx, epoch.OfTag(tag))
+	return has, inspected(ctx, tag, err)
+}
+
+// inspected is the error of an inspection.
+func inspected(ctx context.Context, name string, err error) error {
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return false, ended(ctx, "inspect", tag)
-	case err != nil:
-		return false, &RedisError{Op: "inspect", Key: tag, Err: err}
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ended(ctx, "inspect", name)
 	}
-	return has, nil
+	return &RedisError{Op: "inspect", Key: name, Err: err}
 }
 
 func (g *Guard) inspectHere(key string) Here {
@@ -215,8 +210,12 @@ func (i *Inspection) inspectVersionSlots(ctx context.Context, g *Guard) error {
 	for _, valueKey := range protocol.AllVersionSlots(g.keys.ValueKey(i.Key)) {
 		calls = append(calls, g.keys.Inspect(valueKey))
 	}
-	all, err := lifecycle.Bounded(ctx, g.life, g.cfg.RedisTimeout, func(ctx context.Context) ([]inspect.Reply, error) {
-		return parseAll(script.RunAll(ctx, g.rdb, calls))
+	all, err := lifecycle.Bounded(ctx, g.life, g.cfg.RedisTimeout, func(ctx context.Context) (all []inspect.Reply, err error) {
+		for _, cmd := range script.RunAll(ctx, g.rdb, calls) {
+			one, failed := inspect.Parse(cmd)
+			all, err = append(all, one), cmp.Or(err, failed)
+		}
+		return all, err
 	})
 	if err != nil {
 		return err
@@ -234,26 +233,10 @@ func (i *Inspection) inspectVersionSlots(ctx context.Context, g *Guard) error {
 		switch {
 		case n == 0:
 			*i = of
-		case of.isThere():
+		case of.State != EntryMissing || of.Load != nil || of.Failure != nil:
 			of.Key, of.Writers, of.Blocked, of.Intents = "", nil, 0, nil
 			i.Versions = append(i.Versions, of)
 		}
 	}
 	return nil
-}
-
-// isThere reports whether there is an entry, a load or a failure.
-func (i *Inspection) isThere() bool {
-	return i.State != EntryMissing || i.Load != nil || i.Failure != nil
-}
-
-func parseAll(cmds []*script.Reply) ([]inspect.Reply, error) {
-	all := make([]inspect.Reply, len(cmds))
-	for n, cmd := range cmds {
-		var err error
-		if all[n], err = inspect.Parse(cmd); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }

@@ -92,11 +92,8 @@ func (g *Guard) InvalidateAll(ctx context.Context) error {
 
 // invalidateNames ends the epochs of the names, in each part of the keyspace.
 func (g *Guard) invalidateNames(ctx context.Context, names []string) error {
-	if g == nil {
-		return errNilGuard
-	}
-	if !g.life.Begin() {
-		return ErrClosed
+	if err := g.begin(); err != nil {
+		return err
 	}
 	defer g.life.Done()
 	return g.writes.Invalidate(ctx, nil, names)

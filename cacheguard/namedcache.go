@@ -27,11 +27,8 @@ type Cache[K comparable, V any] struct {
 // without an exported field, unless it may be nil, and an interface with methods wherever it is. A field with the tag
 // json:"-" may be anything.
 func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V], error) {
-	if g == nil {
-		return nil, errNilGuard
-	}
-	if !g.life.Begin() {
-		return nil, ErrClosed
+	if err := g.begin(); err != nil {
+		return nil, err
 	}
 	defer g.life.Done()
 	c := &Cache[K, V]{guard: g, cfg: cfg}

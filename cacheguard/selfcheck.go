@@ -22,11 +22,8 @@ import (
 // name. A Redis before 7.0 is refused as too old. A server that tells neither INFO nor HELLO is unknown, and nothing
 // else.
 func (g *Guard) SelfCheck(ctx context.Context) error {
-	if g == nil {
-		return errNilGuard
-	}
-	if !g.life.Begin() {
-		return ErrClosed
+	if err := g.begin(); err != nil {
+		return err
 	}
 	defer g.life.Done()
 	return g.checks().Report(ctx, g.cfg.Logger, g.oneWriter(), ErrClosed)

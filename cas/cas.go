@@ -1,6 +1,7 @@
 package cas
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func Update[V any](ctx context.Context, s *Store, key string, change func(old V,
 			return none, fmt.Errorf("cas: update %q: %w, %d times", errs.Short(key), ErrConflict, attempt)
 		}
 		if !s.life.Pause(ctx, attempt-1) {
-			return none, failed("update", key, lifecycle.Stopped(ctx, ErrClosed))
+			return none, failed("update", key, cmp.Or(lifecycle.Ended(ctx), ErrClosed))
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	return held.Change(ctx, "downgrade", func() error {
 		c, fence := rw.ClaimOf(held), held.Fence()
 		c.Become(false, fence)
-		reply, sent, err := ask(ctx, held, c.ToReader(held.Token, held.Locker.Config.TTL, fence))
+		reply, sent, err := ask(ctx, held, toReader(c.Calls, held.Token, held.Locker.Config.TTL, fence))
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (l *Lease) upgrade(ctx context.Context, held *locker.Lease) error {
 		return nil
 	}
 	c, k := rw.ClaimOf(held), held.Locker
-	reply, sent, err := ask(ctx, held, c.ToWriter(held.Token, k.Config.TTL, held.Fence()))
+	reply, sent, err := ask(ctx, held, toWriter(c.Calls, held.Token, k.Config.TTL, held.Fence()))
 	switch {
 	case err != nil:
 		return err
@@ -69,4 +69,14 @@ func ask(ctx context.Context, held *locker.Lease, call script.Call) (reply int64
 	}
 	reply, err = answer.Int64()
 	return reply, answer.Sent, err
+}
+
+// toReader makes the writer with this fence a reader. It returns Done, or why the token does not hold the lock.
+func toReader(c queue.Calls, token string, ttl time.Duration, fence int64) script.Call {
+	return c.Call(c.Downgrade, token, script.Millis(ttl), fence)
+}
+
+// toWriter makes a reader the writer. It returns the new fence, Done if others hold or wait, or why the token does not hold.
+func toWriter(c queue.Calls, token string, ttl time.Duration, fence int64) script.Call {
+	return c.Call(c.Upgrade, token, script.Millis(ttl), fence)
 }

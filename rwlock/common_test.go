@@ -68,9 +68,9 @@ func newWalk(t *testing.T, seed uint64, scripts *queue.Scripts, acquire, release
 		case p < 90:
 			return l.Renewing(token, ttl, fence), nil
 		case p < 93:
-			return l.ToReader(token, ttl, fence), nil
+			return toReader(l, token, ttl, fence), nil
 		case p < 96:
-			return l.ToWriter(token, ttl, fence), nil
+			return toWriter(l, token, ttl, fence), nil
 		case p < 98:
 			return l.Revoking(fmt.Sprint(w.Rand.Int())), nil
 		}

@@ -25,6 +25,6 @@ func TestALockIsKeptWhenTheClockIsSetBackInTheMiddleOfAScript(t *testing.T) {
 		{Name: "another asks for longer", Call: func(c queue.Calls) script.Call {
 			return c.Asking("other", rw.Writing.Arg(), 2*time.Minute, time.Second, queue.Unlimited, "", 0)
 		}},
-		{Name: "becomes a reader for longer", Call: func(c queue.Calls) script.Call { return c.ToReader("holder", 2*time.Minute, 0) }},
+		{Name: "becomes a reader for longer", Call: func(c queue.Calls) script.Call { return toReader(c, "holder", 2*time.Minute, 0) }},
 	})
 }

@@ -58,14 +58,14 @@ func (w *world) arrive(a *model.Actor) {
 func (w *world) change(a *model.Actor) {
 	if writes(a) {
 		a.As = rw.Reading.Arg() // also when the request is lost
-		w.SendFor(a, "downgrades", w.lock.ToReader(a.Token, ms(a.TTL), a.Fence), func(cmd *redis.Cmd, sent int64) {
+		w.SendFor(a, "downgrades", toReader(w.lock, a.Token, ms(a.TTL), a.Fence), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int(); n == queue.Done {
 				a.Until = sent + a.TTL
 			}
 		}, nil)
 		return
 	}
-	w.SendFor(a, "upgrades", w.lock.ToWriter(a.Token, ms(a.TTL), a.Fence), func(cmd *redis.Cmd, sent int64) {
+	w.SendFor(a, "upgrades", toWriter(w.lock, a.Token, ms(a.TTL), a.Fence), func(cmd *redis.Cmd, sent int64) {
 		if n, _ := cmd.Int64(); n > queue.Done {
 			a.As, a.Fence, a.Until = rw.Writing.Arg(), n, sent+a.TTL
 		}

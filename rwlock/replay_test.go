@@ -59,9 +59,9 @@ func (w *replayed) Do(step replay.Step) {
 	case "leave", "release", "late_release":
 		w.Release(caller, answer)
 	case "downgrade", "late_downgrade":
-		w.Run(w.lock.ToReader(w.Token(caller), time.Hour, w.had[caller]))
+		w.Run(toReader(w.lock, w.Token(caller), time.Hour, w.had[caller]))
 	case "upgrade":
-		n, err := w.Run(w.lock.ToWriter(w.Token(caller), time.Hour, w.had[caller])).Int64()
+		n, err := w.Run(toWriter(w.lock, w.Token(caller), time.Hour, w.had[caller])).Int64()
 		if err != nil || replay.Bit(n > 1) != answer {
 			w.Wrong("upgrade.lua answers %d: %v", n, err)
 		}

@@ -57,7 +57,7 @@ func TestLateCopiesOfDowngradeAndUpgradeChangeNothing(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{})
 	l := must(t, f.lockers[0], (*Locker).Lock, "a")
 	c := callerOf(l)
-	downgrade, upgrade := c.ToReader(c.Token, time.Minute, l.Fence()), c.ToWriter(c.Token, time.Minute, l.Fence())
+	downgrade, upgrade := toReader(c.Calls, c.Token, time.Minute, l.Fence()), toWriter(c.Calls, c.Token, time.Minute, l.Fence())
 	for range 2 { // the second time as copies
 		expect.Equal(t, "downgrade", reply(t, f, downgrade), 1)
 		if err := l.Downgrade(t.Context()); err != nil {
@@ -83,10 +83,10 @@ func TestADowngradeThatArrivesAfterAnUpgradeChangesNothing(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{})
 	l := must(t, f.lockers[0], (*Locker).Lock, "a")
 	c := callerOf(l)
-	if fence := reply(t, f, c.ToWriter(c.Token, time.Minute, l.Fence())); fence <= l.Fence() {
+	if fence := reply(t, f, toWriter(c.Calls, c.Token, time.Minute, l.Fence())); fence <= l.Fence() {
 		t.Errorf("fence %d after %d", fence, l.Fence())
 	}
-	expect.Equal(t, "downgrade, late", reply(t, f, c.ToReader(c.Token, time.Minute, l.Fence())), 1)
+	expect.Equal(t, "downgrade, late", reply(t, f, toReader(c.Calls, c.Token, time.Minute, l.Fence())), 1)
 	expect.Equal(t, "writer", f.info("a").Token, c.Token)
 	unlock(t, l)
 }

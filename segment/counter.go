@@ -84,13 +84,22 @@ func (c *Counter) ask(ctx context.Context, call script.Call) (int64, error) {
 	return reply.Int64()
 }
 
-// askAll runs the calls in one round trip. They must be safe to run twice.
+// askAll runs the calls in as few requests as there are nodes, and returns the first error. They must be safe to run twice.
 func (c *Counter) askAll(ctx context.Context, calls []script.Call) ([]*redis.Cmd, error) {
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	replies, err := c.redis.AskAll(ctx, calls)
-	return replies, orEnded(ctx, err)
+	replies, errs := c.redis.AskTogether(ctx, calls, make([]*send.Trail, len(calls)))
+	cmds, failed := make([]*redis.Cmd, len(calls)), error(nil)
+	for i, err := range errs {
+		if send.Again(err) && failed == nil {
+			replies[i], err = c.redis.Ask(ctx, calls[i], nil)
+		}
+		if cmds[i] = replies[i].Cmd; failed == nil {
+			failed = err
+		}
+	}
+	return cmds, orEnded(ctx, failed)
 }
 
 // lane is a sequence of takes, one at a time, each with a greater number than the last. So Redis need remember only the

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -66,7 +67,7 @@ func (c *Counter) takeFromAll(ctx context.Context, name string, n, enough int64)
 			}
 			before = nil
 			if err == nil && !c.life.Pause(ctx, round) {
-				err = lifecycle.Stopped(ctx, ErrClosed)
+				err = cmp.Or(lifecycle.Ended(ctx), ErrClosed)
 			}
 		}
 		if err != nil {

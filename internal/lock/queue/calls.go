@@ -62,17 +62,6 @@ func (c Calls) Releasing(token string, fence int64, lost bool) script.Call {
 	return c.Call(c.Release, token, fence, lost)
 }
 
-// ToReader makes the writer with this fence a reader. It returns Done, or why the token does not hold the lock.
-func (c Calls) ToReader(token string, ttl time.Duration, fence int64) script.Call {
-	return c.Call(c.Downgrade, token, script.Millis(ttl), fence)
-}
-
-// ToWriter makes a reader the writer. It returns the new fence, Done if others hold or wait, or why the token does not
-// hold.
-func (c Calls) ToWriter(token string, ttl time.Duration, fence int64) script.Call {
-	return c.Call(c.Upgrade, token, script.Millis(ttl), fence)
-}
-
 // Revoking takes the lock from all holders, and returns their number.
 func (c Calls) Revoking(id string) script.Call { return c.Call(c.Revoke, id) }
 

@@ -31,8 +31,8 @@ func settled(err error) bool {
 	return known(err) && !script.Says(err, "OOM", "NOREPLICAS", "MISCONF")
 }
 
-// again reports whether a call with this error is worth asking again soon. One without any answer in time is not.
-func again(err error) bool {
+// Again reports whether a call with this error is worth asking again soon. One without any answer in time is not.
+func Again(err error) bool {
 	over := []error{context.Canceled, context.DeadlineExceeded, breaker.ErrOpen, ErrClosed}
 	return !known(err) && !slices.ContainsFunc(over, func(end error) bool { return errors.Is(err, end) })
 }

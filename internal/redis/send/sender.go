@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -62,7 +60,7 @@ func (s *Sender) ask(ctx context.Context, c Call) (Reply, error) {
 	began := time.Now()
 	for attempts := 0; ; attempts++ {
 		reply, err := s.lane(c.Script.Keys[0]).call(ctx, c)
-		more := again(err) || c.Rank == EndsWork && said(err) && !settled(err)
+		more := Again(err) || c.Rank == EndsWork && said(err) && !settled(err)
 		if more && c.Rank == EndsWork && s.Refused(c.Script.Keys[0]) {
 			return reply, s.breaker(c.Script.Keys[0]).Refusal() // nobody waits for Redis while it does not answer; the rest goes on in the background
 		}
@@ -85,21 +83,6 @@ func (s *Sender) Acknowledged(ctx context.Context, call script.Call, replicas in
 // AskOnce sends the call once: with any error but an answer of Redis' it may have run, or may yet.
 func (s *Sender) AskOnce(ctx context.Context, call script.Call) (Reply, error) {
 	return s.lane(call.Keys[0]).call(ctx, Call{Script: &call, Rank: Ordinary, Single: true})
-}
-
-// AskAll asks all at once, in as few requests as there are nodes, and returns the first error.
-func (s *Sender) AskAll(ctx context.Context, calls []script.Call) ([]*redis.Cmd, error) {
-	replies, errs := s.AskTogether(ctx, calls, make([]*Trail, len(calls)))
-	cmds, failed := make([]*redis.Cmd, len(calls)), error(nil)
-	for i, err := range errs {
-		if again(err) && failed == nil {
-			replies[i], err = s.Ask(ctx, calls[i], nil)
-		}
-		if cmds[i] = replies[i].Cmd; failed == nil {
-			failed = err
-		}
-	}
-	return cmds, failed
 }
 
 // Leave releases what an id may have taken, in the background: once none of its calls is in flight, if any was sent.

@@ -77,11 +77,10 @@ func TestWhatIsAskedAtOnceIsSentInOneRequestAndAnsweredInItsOrder(t *testing.T) 
 	for i := range maxCalls {
 		all = append(all, word(fmt.Sprint(i)))
 	}
-	replies, err := sender.AskAll(t.Context(), all)
-	expect.Must(t, err)
+	replies, errs := sender.AskTogether(t.Context(), all, make([]*Trail, len(all)))
 	for i, reply := range replies {
-		if got, _ := reply.Text(); got != fmt.Sprint(i) {
-			t.Errorf("reply %d is %q", i, got)
+		if got, _ := reply.Text(); got != fmt.Sprint(i) || errs[i] != nil {
+			t.Errorf("reply %d is %q, %v", i, got, errs[i])
 		}
 	}
 	expect.Equal(t, "requests", len(rec.all()), 1)

@@ -14,11 +14,3 @@ func Ended(ctx context.Context) error {
 	}
 	return fmt.Errorf("%w: %w", err, cause)
 }
-
-// Stopped is why a pause was cut short: ctx has ended, or what made the pause is closed.
-func Stopped(ctx context.Context, closed error) error {
-	if ctx.Err() != nil {
-		return Ended(ctx)
-	}
-	return closed
-}
