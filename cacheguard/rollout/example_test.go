@@ -77,6 +77,7 @@ func ExampleComparer() {
 		},
 	}
 	ctx := context.Background()
+	comparer.Compare(ctx, 2, nil)
 	until := func(seen func(rollout.Seen) bool) { // a service compares a sample again and again
 		for range 1000 {
 			if comparer.Compare(ctx, 2, nil); seen(comparer.Seen()) {
