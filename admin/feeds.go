@@ -31,7 +31,8 @@ type feedState struct {
 	Whole         uint64  `json:"whole"`
 	Unmapped      uint64  `json:"unmapped"` // rows without keys
 	Reconnects    uint64  `json:"reconnects"`
-	Problem       string  `json:"problem"` // empty: there is none
+	Problem       string  `json:"problem"`      // empty: there is none
+	UnmappedAgo   float64 `json:"unmapped_ago"` // since the last row without keys; -1: none is worth a word
 }
 
 // reportState is what a Report of package cdc has found.
@@ -71,7 +72,10 @@ func feedsOf(feeds map[string]Feed) []feedState {
 		one := feedState{
 			Name: name, Reading: s.Reading, Behind: s.Behind.Seconds(), BehindBytes: s.BehindBytes, Retained: s.Retained, Rows: s.Rows,
 			Transactions: s.Transactions, Invalidations: s.Invalidations, Whole: s.Whole, Unmapped: s.Unmapped, Reconnects: s.Reconnects,
-			HeldFor: s.HeldFor.Seconds(),
+			HeldFor: s.HeldFor.Seconds(), UnmappedAgo: -1,
+		}
+		if ago := time.Since(s.UnmappedAt); ago < mistaken {
+			one.UnmappedAgo = ago.Seconds()
 		}
 		one.HeldBy, _ = shorten(s.HeldBy, longestShown)
 		if s.Err != nil {

@@ -42,7 +42,8 @@ func TestFeedsAndReportsAreShown(t *testing.T) {
 	expect.Equal(t, "feeds", len(s.Feeds), 1)
 	expect.Equal(t, "a problem", strings.HasPrefix(s.Feeds[0].Problem, "no rights.") && len(s.Feeds[0].Problem) == longestShown, true)
 	s.Feeds[0].Problem = ""
-	expect.Equal(t, "the feed", s.Feeds[0], feedState{"shop", true, 2, 3, 4, "a transaction", 60, 5, 6, 7, 8, 10, 9, ""})
+	expect.Equal(t, "the feed", s.Feeds[0], feedState{"shop", true, 2, 3, 4, "a transaction", 60, 5, 6, 7, 8, 10, 9, "", -1})
+	expect.Equal(t, "a row without keys is shown for a while", feedsOf(map[string]Feed{"shop": feed{stats: cdc.Stats{UnmappedAt: time.Now().Add(-mistaken / 2)}}})[0].UnmappedAgo >= 300, true)
 	expect.Equal(t, "reports", len(s.Reports), 1)
 	expect.Equal(t, "looks", s.Reports[0].After[1].After, 10)
 	page := get(t, h, "/", http.StatusOK)

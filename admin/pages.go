@@ -18,7 +18,9 @@ func pagesOf(p observe.Pages) pagesState {
 	ever, now := asks(one.Answers, one.NotStored), asks(named(p.Words, lately.Results), named(p.Reasons, lately.Reasons))
 	one.Ratio, one.AllRatio = ratio(float64(now.hits), float64(now.cacheable)), ratio(float64(ever.hits), float64(ever.cacheable))
 	one.Failing, one.Faulty = now.many(now.failed, p.Failed), now.many(now.faulty, p.Faulty)
-	one.Uncached = now.uncached(ever.hits > now.hits)
+	if p.Unstored() != nil {
+		one.Uncached = now.uncached(ever.hits > now.hits)
+	}
 	return one
 }
 
@@ -61,12 +63,13 @@ func asks(answers, reasons map[string]uint64) (p pagesAsked) {
 	return p
 }
 
-// many says how many requests get no page, or a stored error, if these are more than a hundredth, as the alert has it; nil: they are not.
+// many says how many requests get no page, or a stored error, if these are more than a hundredth, as the alert has it; nil: they are not, or not lately.
 func (p *pagesAsked) many(n uint64, last func() *string) *pagesShare {
-	if n <= fewFailures || 100*n <= p.all {
+	why := last()
+	if n <= fewFailures || 100*n <= p.all || why == nil {
 		return nil
 	}
-	return &pagesShare{Requests: p.all, Of: n, Why: *last()}
+	return &pagesShare{Requests: p.all, Of: n, Why: *why}
 }
 
 // uncached says how many responses could not be stored, and mostly why, if these are nearly all, or most of them while a Cache that had hits has

@@ -3,6 +3,8 @@ package admin
 import (
 	"sync"
 	"time"
+
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 const (
@@ -13,9 +15,10 @@ const (
 	longestShown = 512
 
 	// recently is how long what may be over is shown as what is wrong now: an error of Redis, an entry that could not be decoded.
-	recently = 30 * time.Second
+	recently = observe.Recently
 
-	// mistaken is how long ago a name was invalidated that no load has, while that is shown as what is wrong now. Stats counts it for longer.
+	// mistaken is how long a mistake in a program is shown, which is there until somebody deploys, however seldom it shows: a name that was invalidated and
+	// that no load has, a row whose keys are not known. It is said how long ago the last was. Stats counts them for longer.
 	mistaken = 10 * time.Minute
 
 	// standing is how long an intent may stand before that is shown as what is wrong: most transactions take less.

@@ -109,7 +109,7 @@ func TestAFailureOfRedisIsLoggedNowAndThen(t *testing.T) {
 	for range 20 {
 		mustGet(t, f.guards[0], "k", returns("v"))
 	}
-	if n := strings.Count(log(), "redis failed"); n < 1 || n > 19 || !strings.Contains(log(), "LOADING") {
+	if n := strings.Count(log(), "redis "); n < 1 || n > 19 || !strings.Contains(log(), "LOADING") {
 		t.Errorf("%d lines: %s", n, log())
 	}
 }

@@ -59,7 +59,7 @@ func (g *Guard) countAll() {
 
 	whole("breakers_open", "Circuit breakers that are open.", func() int { open, _ := g.countBreakers(); return open })
 	whole("slow_parts", "Parts of the keyspace in which Redis takes longer than the loads that it saves.", func() int { _, slow := g.countBreakers(); return slow })
-	add("hedged_loads_total", "Loads beside a Redis that kept calls waiting.", func() float64 { return float64(g.journal.Beside()) })
+	add("hedged_loads_total", "Loads beside a Redis that kept calls waiting.", func() float64 { return float64(g.journal.Beside.Load()) })
 	g.counts.hedgesWon = g.counts.Total("hedges_won_total", "Calls that such a load answered.")
 	is("bypassed", "1 if the cache is bypassed.", g.off.Bypassed)
 	is("subscription_up", "1 if messages of other instances arrive, or none were needed yet.",

@@ -52,28 +52,22 @@ func TestAnOutageUnderLoadIsAHandfulOfLines(t *testing.T) {
 	redistest.Await(t, "the outage is logged", func() bool {
 		getAll()
 		_ = g.Invalidate(context.Background(), keys[:20]...)
-		return len(lines(text(), "redis unavailable")) == 1 && len(lines(text(), "invalidations pending")) == 1
+		return len(lines(text(), "redis unavailable")) == 1 && g.journal.Lasts("pending") > 0
 	})
-	redistest.Await(t, "the lost subscription is logged", func() bool {
+	redistest.Await(t, "the subscription is lost, for longer than one that has a line", func() bool {
 		getAll()
-		return len(lines(text(), "subscription lost")) == 1
+		return g.journal.Lasts("deaf") > 3*time.Second
 	})
 	server.Resume()
 	redistest.Await(t, "all is over", func() bool {
 		getAll()
-		return len(lines(text(), "redis available again")) > 0 && len(lines(text(), "pending invalidations sent")) > 0 &&
-			len(lines(text(), "subscription back")) > 0
+		return len(lines(text(), "redis available again")) > 0 && g.journal.Lasts("pending") == 0 && g.journal.Lasts("deaf") == 0
 	})
 	if n := strings.Count(text(), "\n"); n > 20 {
 		t.Errorf("%d lines:\n%s", n, text())
 	}
-	for what, wants := range map[string][]string{
-		"redis available again":      {"cache=shop", "instance=shop-1", "lasted=", "requests_failed=", "loads_without_redis=", "keys_pending="},
-		"pending invalidations sent": {"lasted=", "keys=20"},
-		"subscription back":          {"lasted="},
-	} {
-		expectIn(t, lines(text(), what)[0], wants...)
-	}
+	expectIn(t, lines(text(), "redis unavailable")[0], "error=")
+	expectIn(t, lines(text(), "redis available again")[0], "cache=shop", "instance=shop-1", "lasted=", "requests_failed=", "loads_without_redis=", "keys_pending=")
 }
 
 // expectIn checks that a line has all of the texts.
@@ -183,7 +177,7 @@ func TestWhatIsPendingIsLoggedWhateverItIs(t *testing.T) {
 			s := g.Stats()
 			expect.Equal(t, "pending", s.Pending, 1)
 			expect.Equal(t, "for a time", s.PendingFor > 0, true)
-			expect.Equal(t, "lines", len(lines(text(), "invalidations pending")), 1)
+			redistest.Await(t, "it is logged", func() bool { return len(lines(text(), "invalidations pending")) == 1 })
 			for _, rule := range rules {
 				rule.Remove()
 			}

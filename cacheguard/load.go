@@ -158,7 +158,7 @@ func (g *Guard) loadBypassed(ctx context.Context, j *load, publish func(answer))
 func (g *Guard) loadIn(ctx context.Context, j *load, s limit.Slot, how Outcome) answer {
 	j.forgetOld()
 	if how == Bypassed {
-		g.journal.LoadsWithout()
+		g.journal.Without.Add(1)
 	}
 	began := g.clock.Tick()
 	out := g.loaders.run(ctx, j, s)

@@ -62,7 +62,7 @@ const (
 	EventStale       What = "stale"       // a value is served past its TTL, within StaleFor, or by the local tier in place of a Redis that does not answer
 	EventRedisError  What = "redis_error" // an operation of a call failed; the error is a *RedisError. Of renewals, clean-ups and the subscription there are none
 	EventInvalidated What = "invalidated" // with Config.Local: a message says that the Key was invalidated, here or elsewhere; empty: all of the Kind, or of a tag, or everything, as when 10,000 wait to be told
-	EventBreaker     What = "breaker"     // a circuit breaker opens (On) or closes: Redis is not asked for a while. Each sixth of a cluster's slots has its own
+	EventBreaker     What = "breaker"     // a circuit breaker opens (On) or closes: Redis is not asked for a while. The error is what it failed with last, while one is open. Each sixth of a cluster's slots has its own
 
 	EventRejected      What = "rejected"       // a load may not store its value: something invalidated the key, or another load stored one; not logged
 	EventUnstorable    What = "unstorable"     // a value cannot be stored: the Codec failed, it is larger than MaxValueBytes, or Redis refused it

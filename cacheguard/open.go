@@ -38,7 +38,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	cfg = cfg.rehearsed(env).withDefaults()
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
 	g.journal.Open(watch.Config{
-		Logger: cfg.Logger, Pending: g.writes.Pending, Untold: func() int { return g.notices.Refused() }, Tier: cfg.Local.on(), Background: g.life.Try,
+		Logger: cfg.Logger, Timeout: cfg.RedisTimeout, Pending: g.writes.Pending, Untold: func() int { return g.notices.Refused() }, Tier: cfg.Local.on(), Background: g.life.Try,
 	})
 	g.observers.open(&g.journal, cfg.Observers)
 	g.loaders.observers, g.loaders.kinds = &g.observers, &g.kinds

@@ -68,7 +68,7 @@ func TestEachOperationThatWasRefusedHasALineWhenThatIsOver(t *testing.T) {
 		{[]string{"get"}, redistest.Command("mget")},
 		{[]string{"acquire", "echo", "intend", "invalidate", "permit", "update"}, func(args []string) bool { return strings.HasPrefix(args[0], "eval") }},
 	} {
-		rule := proxy.On(phase.match, redistest.ReplyError("OOM command not allowed"))
+		rule := proxy.On(phase.match, redistest.ReplyError("UNWILLING to do so"))
 		await(fmt.Sprint("they are refused: ", phase.ops), func() bool {
 			began := opsOf(log(), "redis failed")
 			return !slices.ContainsFunc(phase.ops, func(op string) bool { return !slices.Contains(began, op) })

@@ -40,7 +40,7 @@ func (g *Guard) askedLimiter(err error) {
 
 // onBreaker reports that a circuit breaker has opened or closed.
 func (g *Guard) onBreaker(open bool) {
-	g.observers.tell(context.Background(), Event{What: EventBreaker, On: open})
+	g.observers.tell(context.Background(), Event{What: EventBreaker, On: open, Err: g.breakers.Why()})
 }
 
 // onSlow reports that a part of the keyspace has become slow, or is so no more.

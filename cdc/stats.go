@@ -21,12 +21,13 @@ type Stats struct {
 	HeldBy  string
 	HeldFor time.Duration
 
-	Rows          uint64 // of mapped tables that have changed
-	Transactions  uint64 // with such rows
-	Invalidations uint64 // keys and tags, each once in a batch
-	Whole         uint64 // how often kinds were invalidated whole: after a TRUNCATE, or when the position was lost
-	Unmapped      uint64 // rows whose keys were not known, so that the kinds of their tables were invalidated whole: see Table.Changed
-	Reconnects    uint64 // how often reading ended with an error
+	Rows          uint64    // of mapped tables that have changed
+	Transactions  uint64    // with such rows
+	Invalidations uint64    // keys and tags, each once in a batch
+	Whole         uint64    // how often kinds were invalidated whole: after a TRUNCATE, or when the position was lost
+	Unmapped      uint64    // rows whose keys were not known, so that the kinds of their tables were invalidated whole: see Table.Changed
+	UnmappedAt    time.Time // when the keys of a row were last not known; zero: never
+	Reconnects    uint64    // how often reading ended with an error
 
 	// Err is the trouble that the feed has now. It goes on trying. nil: none.
 	Err error

@@ -16,13 +16,28 @@ func init() { observe.Register((*Cache).observed) }
 type tally struct {
 	words, reasons []string // that requests are counted under
 	results        observe.Counts
-	passed         observe.Counts         // of the results, by reason
-	failed, faulty atomic.Pointer[string] // the paths of the last
+	passed         observe.Counts // of the results, by reason
+
+	failed, faulty, unstored atomic.Pointer[last]
 
 	turned atomic.Int64 // when next was noted, in nanoseconds
 	mu     sync.Mutex
 	since  observe.PagesCounted // guarded by mu, as is next: what was counted when the last minutes began
 	next   observe.PagesCounted // the same, of the next time
+}
+
+// last is the last request that was answered like that: its path, and when.
+type last struct {
+	path string
+	at   time.Time
+}
+
+// lately is its path; nil: it is over, as package admin has it.
+func (l *last) lately(now time.Time) *string {
+	if l == nil || now.Sub(l.at) >= observe.Recently {
+		return nil
+	}
+	return &l.path
 }
 
 // window is how long the last minutes are at least; they are twice that at most.
@@ -43,8 +58,10 @@ func (c *Cache) observed() observe.Pages {
 	}
 	return observe.Pages{
 		Name: c.cfg.Name, Space: c.cfg.Space, Words: t.words, Reasons: t.reasons,
-		Read:   func() (all, lately observe.PagesCounted) { return t.read(c.clock.Now()) },
-		Failed: t.failed.Load, Faulty: t.faulty.Load,
+		Read:     func() (all, lately observe.PagesCounted) { return t.read(c.clock.Now()) },
+		Failed:   func() *string { return t.failed.Load().lately(c.clock.Now()) },
+		Faulty:   func() *string { return t.faulty.Load().lately(c.clock.Now()) },
+		Unstored: func() *string { return t.unstored.Load().lately(c.clock.Now()) },
 	}
 }
 
@@ -54,17 +71,18 @@ func (c *Cache) count(res *Response, path string) {
 	if t == nil {
 		return
 	}
-	t.turn(c.clock.Now())
-	switch res.Result { // before it is counted: who sees a count wants a path
-	case Failed:
-		short := errs.Short(path)
-		t.failed.Store(&short)
-	case Faulty:
-		short := errs.Short(path)
-		t.faulty.Store(&short)
+	now, unstored := c.clock.Now(), res.Result == Passed && res.NotStored != ""
+	t.turn(now)
+	switch { // before it is counted: who sees a count wants a path
+	case res.Result == Failed:
+		t.failed.Store(&last{errs.Short(path), now})
+	case res.Result == Faulty:
+		t.faulty.Store(&last{errs.Short(path), now})
+	case unstored:
+		t.unstored.Store(&last{errs.Short(path), now})
 	}
 	t.results.Add(slices.Index(t.words, string(res.Result)))
-	if res.Result == Passed && res.NotStored != "" {
+	if unstored {
 		i := slices.Index(t.reasons, res.NotStored)
 		if i < 0 {
 			i = len(t.reasons) - 1

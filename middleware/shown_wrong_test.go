@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/cacheguard/cacheguardtest"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // trouble is what the operator's page says is wrong with pages.
@@ -91,6 +92,8 @@ func TestTheOperatorSeesThatPagesFailAndThatTheyDoNoMore(t *testing.T) {
 	}
 	expect.Equal(t, "ratio", is.Ratio, 0)
 	expect.Equal(t, "ratio of all", is.AllRatio, 0.9)
+	s.env.Advance(observe.Recently)
+	expect.Equal(t, "none fails any more", s.look().Failing == nil, true)
 	s.hours()
 	expect.Equal(t, "it is over", s.look().Failing == nil, true)
 }
@@ -109,6 +112,8 @@ func TestTheOperatorSeesWhyNothingCanBeStored(t *testing.T) {
 	expect.Equal(t, "ratio", is.Ratio, 0)
 	expect.Equal(t, "ratio of all is of what came before, too", is.AllRatio > 0.9, true)
 	expect.Equal(t, "is failing", is.Failing != nil, false)
+	s.env.Advance(observe.Recently)
+	expect.Equal(t, "none is refused any more", s.look().Uncached == nil, true)
 	s.hours()
 	s.serve = says("page", fresh)
 	s.ask(fewestNotStored, http.MethodGet)

@@ -47,6 +47,8 @@ type finding struct {
 	Detail string `json:"detail"`
 
 	past float64 // how many seconds ago it was seen last, of what may be over; 0: it lasts
+
+	isCause, isBrought bool // a Redis that is silent or slow or refuses everything, and what that may bring
 }
 
 // checked is all of them.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	journal "github.com/cacheguard/go/internal/watch" // report is a result here
 	"github.com/cacheguard/go/internal/watch/observe"
 )
 
@@ -37,7 +38,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			guards, rates = append(guards, g), append(rates, g.rate())
 		}
 	}
-	together := slices.Concat(mistyped(guards), busiest(rates), hottest(guards))
+	ofAll := slices.Concat(mistyped(guards), busiest(rates), hottest(guards))
 	for i := range pages {
 		p := &pages[i]
 		if p.err != nil {
@@ -51,7 +52,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 		}
 		for _, g := range own {
 			found := lastingFirst(slices.Concat(g.findings(), p.pagesFindings(), p.lockFindings(e.all.LockPrefix), p.feedFindings()))
-			if len(found) == 0 && !slices.ContainsFunc(together, func(f finding) bool { return f.Node == g.Instance }) {
+			if len(found) == 0 && !slices.ContainsFunc(ofAll, func(f finding) bool { return f.Node == g.Instance }) {
 				found = []finding{{Result: ok, Detail: fmt.Sprintf("its page shows nothing wrong with the Guard %q", g.Prefix)}}
 			}
 			for _, f := range found {
@@ -60,7 +61,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			}
 		}
 	}
-	return append(all, together...)
+	return append(all, ofAll...)
 }
 
 // others says which Prefixes there are instead of the one that was asked for.
@@ -91,10 +92,37 @@ func (p *paged) otherTroubles(prefix string) (all []finding) {
 	return all
 }
 
-// lastingFirst puts what may be over after what lasts, and the latest of it first.
+// lastingFirst puts what may be over after what lasts, and the latest of it first. One cause has one line.
 func lastingFirst(all []finding) []finding {
+	all = together(all)
 	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(a.past, b.past) })
 	return all
+}
+
+// brought are the troubles that a Redis brings which is silent or slow or refuses everything, as internal/watch has them.
+var brought = []string{"pending", "deaf", "missed", "mute", "saturated", "limiter"}
+
+// refusesAll reports whether Redis has refused something for a reason that has nothing to do with it.
+func (g *pagedGuard) refusesAll() bool {
+	_, said, _ := strings.Cut(g.Refused, ": ") // the operation
+	code, _, _ := strings.Cut(said, " ")
+	return journal.IsWhole(code)
+}
+
+// together has what a cause brings in the line of the cause.
+func together(all []finding) []finding {
+	cause := slices.IndexFunc(all, func(f finding) bool { return f.isCause })
+	for i := range all {
+		f := &all[i]
+		if cause < 0 || !f.isBrought {
+			continue
+		}
+		all[cause].Detail += "; so " + f.Detail
+		if f.Result == wrong {
+			all[cause].Result = wrong
+		}
+	}
+	return slices.DeleteFunc(all, func(f finding) bool { return cause >= 0 && f.isBrought })
 }
 
 // findings says what one Guard's page shows.
@@ -104,7 +132,9 @@ func (g *pagedGuard) findings() (all []finding) {
 		order = slices.Sorted(maps.Keys(g.Troubles))
 	}
 	for _, name := range order {
-		all = append(all, g.trouble(name))
+		f := g.trouble(name)
+		f.isCause, f.isBrought = name == "outage" || name == "slow" || name == "refused" && f.past == 0 && g.refusesAll(), slices.Contains(brought, name)
+		all = append(all, f)
 	}
 	all = append(all, g.longLoads()...)
 	for i := range g.Caches {
@@ -234,7 +264,7 @@ func (c *pagedCache) findings() (all []finding) {
 func (p *paged) lockFindings(prefix string) (all []finding) {
 	for _, l := range p.Lockers {
 		if l.Deaf {
-			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("%s (%s): messages do not arrive: calls that wait for locks poll", l.Prefix, l.Kind)})
+			all = append(all, finding{Result: warning, isBrought: true, Detail: fmt.Sprintf("%s (%s): messages do not arrive: calls that wait for locks poll", l.Prefix, l.Kind)})
 		}
 		if l.Prefix != prefix {
 			continue
@@ -259,9 +289,13 @@ func (p *paged) feedFindings() (all []finding) {
 		case f.Behind >= longBehind:
 			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("feed %s is behind for %s", f.Name, seconds(f.Behind))})
 		}
-		if f.Unmapped > 0 {
-			all = append(all, finding{Result: warning, Detail: fmt.Sprintf(
-				"feed %s: the keys of %s were not known, so kinds were invalidated whole: its log has the column", f.Name, observe.Count(int(f.Unmapped), "row", "rows"),
+		if f.Unmapped > 0 && f.UnmappedAgo >= 0 {
+			last := ""
+			if f.UnmappedAgo > 0 {
+				last = ", last " + seconds(f.UnmappedAgo) + " ago"
+			}
+			all = append(all, finding{Result: warning, past: f.UnmappedAgo, Detail: fmt.Sprintf(
+				"feed %s: the keys of %s were not known%s, so kinds were invalidated whole: its log has the column", f.Name, observe.Count(int(f.Unmapped), "row", "rows"), last,
 			)})
 		}
 		if f.Retained >= muchLog {

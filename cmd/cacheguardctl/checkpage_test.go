@@ -27,14 +27,14 @@ func pageOf(t *testing.T, data string) string {
 
 func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	t.Parallel()
-	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","bypassed":"on this instance","queued":7,"max_loads":4,"intents":2,"oldest_intent_of":"update of [\"page:7\"]",
+	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM command","bypassed":"on this instance","queued":7,"max_loads":4,"intents":2,"oldest_intent_of":"update of [\"page:7\"]",
 		"troubles":{"outage":2.5,"pending":1,"refused":3,"deaf":60,"saturated":9,"intent":12,"bypassed":1},"order":["outage","refused","pending","bypassed","deaf","intent","saturated"],
 		"running":[{"key":"report","took":12.34,"began":"2026-11-29T03:00:01Z"},{"key":"price","took":11},{"key":"b","took":1}],"hot":[{"key":"home","rate":800},{"key":"a","rate":70}],
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3},"lately_ago":{"damaged":100,"unstorable":20,"takeovers":30},
 		"failing":{"for":12.04,"loads":780,"failed":639,"last":"pq: relation products is locked"}},{"name":"","rate":100,"failing":{"for":13,"loads":220,"failed":81,"last":"pq: relation products is locked"}},
 		{"name":"user","failing":{"for":4,"loads":4,"failed":4,"last":"users are gone"}}]}],
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
-		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12,"unmapped":2},{"name":"well","behind":9}],
+		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12,"unmapped":2},{"name":"well","behind":9,"unmapped":7,"unmapped_ago":-1},{"name":"rows","unmapped":1,"unmapped_ago":9}],
 		"pages":[{"name":"site","space":"shop","failing":{"requests":200,"of":3,"why":"/products/7"},"faulty":{"requests":200,"of":5,"why":"/home"},"uncached":{"requests":190,"of":180,"why":"set-cookie"}},{"name":"well"}]}`
 	const deaf = `{"guards":[{"prefix":"shop","instance":"shop-3","refused":"get: NOPERM","deaf_as":"subscribe to shop:inbox:x: NOPERM","troubles":{"deaf":0,"missed":4,"mute":5,"refused":26},"order":["refused","deaf","missed","mute"]}],
 		"lockers":[{"prefix":"mail","kind":"mutex","deaf":true}]}`
@@ -57,13 +57,10 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	}
 	found = slices.DeleteFunc(found, func(f string) bool { return strings.HasSuffix(f, "connection refused") })
 	expect.Equal(t, "findings", strings.Join(found, "\n"), strings.Join([]string{
-		"failed shop-1: Redis does not answer, for 2.5s",
-		"failed shop-1: Redis answered with an error, last 3s ago: fill: OOM",
-		"failed shop-1: invalidations are pending, for 1s",
+		"failed shop-1: Redis does not answer, for 2.5s; so invalidations are pending, for 1s; so messages do not arrive, for 1m0s; so 7 loads wait for MaxLoads, which is 4, for 9s",
+		"failed shop-1: Redis answered with an error, last 3s ago: fill: OOM command",
 		"warning shop-1: the cache is bypassed, for 1s, on this instance",
-		"warning shop-1: messages do not arrive, for 1m0s",
 		`warning shop-1: 2 intents stand, the oldest for 12s, an update of ["page:7"]`,
-		"warning shop-1: 7 loads wait for MaxLoads, which is 4, for 9s",
 		`warning shop-1: a load of "report" has run for 12.3s, since 2026-11-29T03:00:01Z, and 1 other for more than 3 s`,
 		"warning shop-1: product, keys of no Cache: 72% of loads fail, for 13s, last: pq: relation products is locked",
 		"failed shop-1: user: 100% of loads fail, for 4s, last: users are gone",
@@ -75,10 +72,11 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"warning shop-1: feed log: the database keeps 1024.0MiB of its log for it",
 		"warning shop-1: feed late is behind for 12s",
 		"warning shop-1: feed late: the keys of 2 rows were not known, so kinds were invalidated whole: its log has the column",
+		"warning shop-1: feed rows: the keys of 1 row were not known, last 9s ago, so kinds were invalidated whole: its log has the column",
 		"warning shop-1: product: values could not be stored lately: 2, last 20s ago at most",
 		"warning shop-1: product: loads were taken over from instances that died, stood still or could not renew lately: 3, last 30s ago at most",
 		"warning shop-1: product: entries could not be decoded lately: 1, last 1m40s ago at most",
-		`warning shop-2: its Guard "tier": Redis does not answer, for 9s, and 1 more: see check --prefix tier`,
+		`warning shop-2: its Guard "tier": Redis does not answer, for 9s; so invalidations are pending, for 8s: see check --prefix tier`,
 		`ok shop-2: its page shows nothing wrong with the Guard "shop"`,
 		"warning shop-3: messages do not arrive: subscribe to shop:inbox:x: NOPERM",
 		"warning shop-3: messages may have been missed again and again, for 4s: calls that wait ask again each time, and a local tier, if there is one, is dropped",
@@ -94,6 +92,21 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	expect.Equal(t, "dead instances", strings.Count(r.out, "connection refused"), 1)
 }
 
+// A slow Redis is a warning, and what it makes wrong is wrong.
+func TestWhatASlowRedisBringsIsInItsLine(t *testing.T) {
+	t.Parallel()
+	var p paged
+	expect.ErrorIs(t, json.Unmarshal([]byte(`{"guards":[{"troubles":{"slow":9,"pending":2,"intent":7},"order":["slow","pending","intent"]}],"lockers":[{"prefix":"jobs","kind":"mutex","deaf":true}]}`), &p))
+	found := together(append(p.Guards[0].findings(), p.lockFindings("")...))
+	expect.Equal(t, "findings", len(found), 2)
+	expect.Equal(t, "the cause", found[0].Result+" "+found[0].Detail,
+		"failed Redis takes longer than the loads that it saves, for 9s; so invalidations are pending, for 2s; so jobs (mutex): messages do not arrive: calls that wait for locks poll")
+	for refused, lines := range map[string]int{"get: WRONGPASS invalid": 1, "acquire: NOPERM this user": 2} {
+		g := pagedGuard{Refused: refused, Troubles: map[string]float64{"refused": 1, "mute": 1}, Order: []string{"refused", "mute"}}
+		expect.Equal(t, refused, len(together(g.findings())), lines)
+	}
+}
+
 func TestCheckAsksThePagesWhileRedisIsDown(t *testing.T) {
 	t.Parallel()
 	page := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-1","troubles":{"deaf":2,"outage":2.5},"order":["outage","deaf"]}]}`)
@@ -107,7 +120,7 @@ func TestCheckAsksThePagesWhileRedisIsDown(t *testing.T) {
 		found = append(found, strings.Join([]string{f.Result, f.Check, f.Node, detail}, "|"))
 	}
 	expect.Equal(t, "findings", strings.Join(found, "\n"), "failed|redis||Redis cannot be reached from here\n"+
-		"failed|instance|shop-1|Redis does not answer, for 2.5s\nwarning|instance|shop-1|messages do not arrive, for 2s")
+		"failed|instance|shop-1|Redis does not answer, for 2.5s; so messages do not arrive, for 2s")
 	expect.Equal(t, "well", said.OK, false)
 }
 

@@ -68,6 +68,7 @@ type feed struct {
 	Unmapped      uint64  `json:"unmapped"`
 	Reconnects    uint64  `json:"reconnects"`
 	Problem       string  `json:"problem"`
+	UnmappedAgo   float64 `json:"unmapped_ago"` // since the last row without keys; -1: that is long ago; 0: the page does not say
 }
 
 type feedStatus struct{ asked }

@@ -54,8 +54,8 @@ func TestFeedsOfAllInstancesAreShown(t *testing.T) {
 	r.want(t, done)
 	var said shownFeeds
 	expect.ErrorIs(t, json.Unmarshal([]byte(r.out), &said))
-	expect.Equal(t, "the reader", said.Feeds[0], feed{Instance: "shop-1", Name: "shop", Reading: true, Behind: 1.5, Rows: 7})
-	expect.Equal(t, "the other", said.Feeds[1], feed{Instance: "shop-2", Name: "shop"})
+	expect.Equal(t, "the reader", said.Feeds[0], feed{Instance: "shop-1", Name: "shop", Reading: true, Behind: 1.5, Rows: 7, UnmappedAgo: -1})
+	expect.Equal(t, "the other", said.Feeds[1], feed{Instance: "shop-2", Name: "shop", UnmappedAgo: -1})
 	ctl(t, noRedis, "cdc", "status", "--page", standsBy).want(t, failed, "none of these instances reads", "stands by")
 	ill := instanceWith(t, "shop-3", made{stats: cdc.Stats{Reading: true, Err: errors.New("no rights")}})
 	ctl(t, noRedis, "cdc", "status", "--page", ill).want(t, failed, "in trouble on shop-3", "no rights")

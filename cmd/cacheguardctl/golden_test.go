@@ -43,9 +43,9 @@ var outputs = map[string]result{
 		{Node: "c:6379", Problem: "connection refused"},
 	}},
 	"feeds": shownFeeds{Feeds: []feed{
-		{"shop-1", "shop", true, 0.0123, 0, 1 << 20, "", 0, 100, 200, 1, 3, 2, ""},
-		{"shop-2", "shop", false, 0, 3 << 20, 1 << 20, "", 0, 0, 0, 0, 0, 7, "cdc/postgres: no \"rights\""},
-		{"shop-3", "shop", false, 0, 0, 1 << 30, "a transaction of pid 7 (role job)", 3600, 0, 0, 0, 0, 0, ""},
+		{"shop-1", "shop", true, 0.0123, 0, 1 << 20, "", 0, 100, 200, 1, 3, 2, "", 7},
+		{"shop-2", "shop", false, 0, 3 << 20, 1 << 20, "", 0, 0, 0, 0, 0, 7, "cdc/postgres: no \"rights\"", -1},
+		{"shop-3", "shop", false, 0, 0, 1 << 30, "a transaction of pid 7 (role job)", 3600, 0, 0, 0, 0, 0, "", -1},
 	}},
 	"reports": shownReports{Reports: []report{
 		{"shop-1", "shop", 20, 1, 2, 0.00051, 0.0072, 12.5, []looks{{1, 20, 2, 100_000}, {10, 20, 1, 50_000}, {60, 19, 0, 0}}, []oldValue{

@@ -15,7 +15,8 @@ const flapping = time.Second
 // episode logs a lasting trouble: one line when it begins, and one when it is over, with its length and cost. A trouble
 // that comes and goes is not logged each time: until it has lasted for delay, it is only counted, and one that begins
 // within ten seconds of the last logged one has to last a second first, the next such one two, and so on up to the ten
-// seconds. A line that comes late says for how long there has been trouble.
+// seconds. A line that comes late says for how long there has been trouble. One that another brings has no line while
+// that lasts, nor for its delay after it.
 type episode struct {
 	says
 	logger *slog.Logger
@@ -28,15 +29,17 @@ type episode struct {
 	again  int         // how many were, each within ten seconds of the one before
 	more   int         // that began since, and were not
 	timer  *time.Timer // logs the beginning; owner: the episode; stop: end, close
+	behind bool        // another trouble brought it, when the timer last looked
 	args   []any       // for the beginning
 }
 
 // says is what a trouble is called on the page of package admin, and what is logged of it.
 type says struct {
-	name        string // empty: not among the troubles of the Guard
-	begun, over string
+	name        string        // empty: not among the troubles of the Guard
+	begun, over string        // no over: it is, once it has a line, or would have one but for what brings it
 	delay       time.Duration // how long it must last to be worth a line; 0: none
 	costs       []cost        // what to log at the end
+	brings      func() bool   // another trouble lasts that may bring it, whose line is the cause; nil: none does
 }
 
 // cost is what a trouble costs: how much a count has grown since it began.
@@ -57,10 +60,13 @@ func (e *episode) rename(begun, over string) {
 func (e *episode) begin(args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.since.IsZero() && !e.logged && len(args) > 0 {
-		e.args = args
-	}
 	if e.closed || !e.since.IsZero() {
+		if !e.logged && len(args) > 0 {
+			e.args = args
+		}
+		if e.over == "" {
+			e.more++
+		}
 		return
 	}
 	now := time.Now()
@@ -72,18 +78,29 @@ func (e *episode) begin(args ...any) {
 	if quiet := now.Sub(e.last); quiet < logging.Every {
 		wait = max(wait, min(flapping<<min(e.again, 4), logging.Every-quiet))
 	}
-	if wait <= 0 {
+	if wait <= 0 && !e.isBroughtLocked() {
 		e.logLocked()
 		return
 	}
 	e.timer = time.AfterFunc(wait, e.lasts)
 }
 
-// lasts logs a trouble that goes on.
+func (e *episode) isBroughtLocked() bool { return e.brings != nil && e.brings() }
+
+// lasts logs a trouble that goes on, unless another brings it, or did so until a moment ago.
 func (e *episode) lasts() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.closed && !e.since.IsZero() && !e.logged {
+	if e.closed || e.since.IsZero() || e.logged {
+		return
+	}
+	was := e.behind
+	switch e.behind = e.isBroughtLocked(); {
+	case e.behind && e.over == "":
+		e.since, e.more = time.Time{}, 0
+	case e.behind || was:
+		e.timer.Reset(max(flapping, e.delay))
+	default:
 		e.logLocked()
 	}
 }
@@ -95,7 +112,7 @@ func (e *episode) logLocked() {
 	}
 	e.logged, e.last = true, now
 	args := e.args
-	if lasts := now.Sub(e.since).Round(time.Millisecond); lasts > 0 {
+	if lasts := now.Sub(e.since).Round(time.Millisecond); lasts > 0 && e.over != "" {
 		args = append(args, "for", lasts.String())
 	}
 	if e.more > 0 {
@@ -103,6 +120,9 @@ func (e *episode) logLocked() {
 		e.more = 0
 	}
 	e.logger.Log(context.Background(), slog.LevelWarn, "cacheguard: "+e.begun, args...)
+	if e.over == "" {
+		e.since, e.logged = time.Time{}, false
+	}
 }
 
 // end notes that the trouble is over. The arguments are logged after what it cost.
@@ -128,7 +148,7 @@ func (e *episode) endAt(then time.Time, args ...any) {
 	} else {
 		e.more++
 	}
-	e.since, e.logged, e.args = time.Time{}, false, nil
+	e.since, e.logged, e.behind, e.args = time.Time{}, false, false, nil
 }
 
 // lasting is for how long there has been trouble; 0: there is none.

@@ -30,6 +30,8 @@ const (
 	Breaker     What = "breaker"
 	Rejected    What = "rejected"
 	Damaged     What = "damaged"
+	Dropped     What = "dropped"
+	LeaseLost   What = "lease_lost"
 	Unread      What = "unread"
 	Gated       What = "gated"
 	Unrefreshed What = "refresh_failed"
@@ -45,7 +47,7 @@ type line struct {
 // ofEvents has the lines of all events that are counted.
 var ofEvents = map[What]line{
 	"takeover":     {"lease taken over from an instance that did not renew it", slog.LevelWarn},
-	"lease_lost":   {"lease lost by a load that still runs: not renewed in time, or the key was invalidated meanwhile", slog.LevelWarn},
+	LeaseLost:      {"lease lost by a load that still runs: not renewed in time, or the key was invalidated meanwhile", slog.LevelWarn},
 	"overtaken":    {"key was invalidated meanwhile, or redis has lost its lease: the load still runs", slog.LevelInfo},
 	Rejected:       {"load may not store its value", slog.LevelWarn},
 	Damaged:        {"entry cannot be decoded, it is loaded anew", slog.LevelWarn},
@@ -61,7 +63,7 @@ var ofEvents = map[What]line{
 	"waits":        {"a load waits for an Update, whose write takes long or whose process has died", slog.LevelWarn},
 	"closing":      {"Close waits for what does not end, such as a loader that ignores its context", slog.LevelWarn},
 	Stepped:        {"clock of redis stepped, or another server answers", slog.LevelWarn},
-	"dropped":      {"local tier dropped, messages may have been missed", slog.LevelInfo},
+	Dropped:        {"local tier dropped, messages may have been missed", slog.LevelInfo},
 	"forgotten":    {"all entries are invalid or gone: redis lost its data, or evicted their epoch, or another process invalidated all: by InvalidateAll, or as its feed began", slog.LevelWarn},
 	"observer":     {"an Observer panicked, what it does for the event may be missing from now on", slog.LevelError},
 }
@@ -74,7 +76,7 @@ func (j *Journal) Observe(ctx context.Context, e Event) {
 	case e.What == Answered:
 		j.View().Answered(e.Kind, e.Key, e.Outcome)
 	case e.What == Breaker:
-		j.breaker(e.On)
+		j.breaker(e.On, e.Err)
 	}
 }
 
@@ -92,7 +94,7 @@ func (j *Journal) tell(ctx context.Context, of *event, e Event) {
 	j.View().Happened(e.Kind, string(e.What))
 	by, attrs := &of.Throttle, e.Attrs
 	switch {
-	case e.What == Rejected: // is not logged
+	case e.What == Rejected, (e.What == LeaseLost || e.What == Dropped) && j.hasCause(): // is not logged, or that is
 		return
 	case e.What == Gated && e.Err != nil:
 		why := ": " + errs.Short(e.Err.Error())

@@ -41,7 +41,7 @@ func TestEachLastingTroubleIsShownAndEnds(t *testing.T) {
 		logger, text := logged()
 		var j Journal
 		j.Open(Config{Logger: logger, Pending: func() int { return 1 }, Untold: func() int { return 1 }})
-		found, shown := 0, 0
+		found := 0
 		fields := reflect.ValueOf(&j).Elem()
 		for i := range fields.NumField() {
 			e := episodeIn(fields.Field(i))
@@ -51,12 +51,14 @@ func TestEachLastingTroubleIsShownAndEnds(t *testing.T) {
 			name := fields.Type().Field(i).Name
 			e.begin()
 			time.Sleep(time.Minute)
-			all := lasting(j.Troubles())
-			if found++; all != shown+1 {
-				t.Errorf("%s: %d troubles are shown, after %d", name, all, shown)
-			}
-			shown = all
 			expect.Equal(t, name+": begun", lines(text(), `cacheguard: `+e.begun), 1)
+			if e.over == "" {
+				continue // it is
+			}
+			found++
+			expect.Equal(t, name+": troubles that are shown", lasting(j.Troubles()), 1)
+			e.end() // one may bring another
+			expect.Equal(t, name+": over", lines(text(), `cacheguard: `+e.over), 1)
 		}
 		expect.Equal(t, "troubles that can be shown", found, len(j.Troubles().Last))
 		f := j.Kind("product")
@@ -123,8 +125,9 @@ func TestEachLineOfTheLogIsInTheGuideForTheNight(t *testing.T) {
 	fields := reflect.ValueOf(&j).Elem()
 	for i := range fields.NumField() {
 		if e := episodeIn(fields.Field(i)); e != nil {
-			has(e.begun)
-			has(e.over)
+			if has(e.begun); e.over != "" {
+				has(e.over)
+			}
 		}
 	}
 }

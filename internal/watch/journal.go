@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"sync"
@@ -13,20 +12,16 @@ import (
 	"github.com/cacheguard/go/internal/watch/observe"
 )
 
-const (
-	// outOfTouch is how long the subscription may be down before that is worth a log line: it is remade now and
-	// then.
-	outOfTouch = 2 * time.Second
-
-	// saturatedFor is how long loads must have been waiting for a limit.
-	saturatedFor = time.Second
-)
+// soon is by when a Redis that is silent or slow is known to be, beside its time-out: what that may bring has no line
+// before. The subscription is remade now and then, too.
+const soon = 2 * time.Second
 
 // Config is what a Journal needs of its Guard.
 type Config struct {
 	Logger     *slog.Logger
 	Pending    func() int                  // how many invalidations are pending
 	Untold     func() int                  // how many messages to local tiers are refused
+	Timeout    time.Duration               // of an operation on Redis
 	Tier       bool                        // the Guard has a local tier
 	Background func(f func()) (begun bool) // runs f as a task of the Guard
 }
@@ -41,20 +36,20 @@ type Journal struct {
 
 	cfg                  Config
 	outage, deaf, bypass episode
-	late                 episode
+	late, unanswered     episode
 	pending, mute        backlog
 	refusals             refusals
 	missed               Failing // messages, each time
 
-	events  map[What]*event
-	failing logging.Throttle
+	events map[What]*event
 
 	steppedBack logging.Throttle // clocks
 
-	cuts    atomic.Int64 // breakers that are open
-	failed  atomic.Int64 // requests to Redis that failed or were not made, so far
-	without atomic.Int64 // loads without the cache, ever
-	hedged  atomic.Int64 // loads beside Redis, ever
+	cuts   atomic.Int64 // breakers that are open
+	failed atomic.Int64 // requests to Redis that failed or were not made, so far
+
+	Without atomic.Int64 // loads without the cache, ever
+	Beside  atomic.Int64 // loads beside Redis, which is late, ever
 
 	mu       sync.Mutex
 	troubles []*episode
@@ -68,17 +63,17 @@ func (j *Journal) Open(cfg Config) {
 	for what, l := range ofEvents {
 		j.events[what] = &event{line: l}
 	}
-	mute := "messages refused, local tiers may keep what was invalidated until Local.TTL"
-	if !cfg.Tier {
-		mute = "messages refused, other instances with a local tier, if there are any, may keep what was invalidated until Local.TTL"
-	}
-	missed := "messages may have been missed again and again, waiting calls ask again each time"
+	tiers, missing := "other instances with a local tier, if there are any,", "waiting calls ask again"
 	if cfg.Tier {
-		missed = "messages may have been missed again and again, the local tier is dropped each time"
+		tiers, missing = "local tiers", "the local tier is dropped"
 	}
+	mute := "messages refused, " + tiers + " may keep what was invalidated until Local.TTL"
+	missed := "messages may have been missed again and again, " + missing + " each time"
 	j.missed.some, j.missed.said = someMissed, func(times, _ uint64) []any { return []any{"times", times} }
+	j.refusals.by = make(map[refusal]*refused)
 	j.refusals.open = func(e *episode, s says) { j.learn(func() { j.openLocked(e, s) }) }
 	j.pending.what, j.pending.count, j.mute.what, j.mute.count = "keys", cfg.Pending, "messages", cfg.Untold
+	soon := soon + cfg.Timeout
 	waited := func(s *Saturation) []cost { return []cost{{name: "loads_that_waited", count: s.queued.Load}} }
 	for _, t := range []struct {
 		*episode
@@ -86,15 +81,16 @@ func (j *Journal) Open(cfg Config) {
 	}{
 		{&j.outage, says{"outage", "redis unavailable, each instance loads for itself", "redis available again", 0, []cost{
 			{name: "requests_failed", count: j.failed.Load}, {name: "loads_without_redis", count: j.alone},
-		}}},
-		{&j.late, says{"slow", "redis is slow", "redis is quick again", 0, []cost{{name: "loads_beside_redis", count: j.alone}}}},
-		{&j.pending.episode, says{"pending", "invalidations pending, redis could not be told", "pending invalidations sent", 0, nil}},
-		{&j.mute.episode, says{"mute", mute, "refused messages sent", 0, nil}},
-		{&j.deaf, says{"deaf", "cannot subscribe, waiting calls poll", "subscription established", outOfTouch, nil}},
-		{&j.missed.episode, says{"missed", missed, "messages arrive steadily again", 0, []cost{{name: "times", count: j.missed.failed.Load}}}},
-		{&j.bypass, says{"bypassed", "cache bypassed", "cache used again", 0, []cost{{name: "loads", count: j.without.Load}}}},
-		{&j.MaxLoads.episode, says{"saturated", "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor, waited(&j.MaxLoads)}},
-		{&j.Limiter.episode, says{"limiter", "loads wait for Config.Limiter", "no load waits for Config.Limiter", saturatedFor, waited(&j.Limiter)}},
+		}, nil}},
+		{&j.late, says{"slow", "redis is slow", "redis is quick again", 0, []cost{{name: "loads_beside_redis", count: j.alone}}, j.outage.on}},
+		{&j.unanswered, says{"", "redis failed", "", soon, nil, j.hasCause}},
+		{&j.pending.episode, says{"pending", "invalidations pending, redis could not be told", "pending invalidations sent", soon, nil, j.hasCause}},
+		{&j.mute.episode, says{"mute", mute, "refused messages sent", 0, nil, j.hasCause}},
+		{&j.deaf, says{"deaf", "cannot subscribe, waiting calls poll", "subscription established", soon, nil, j.hasCause}},
+		{&j.missed.episode, says{"missed", missed, "messages arrive steadily again", 0, []cost{{name: "times", count: j.missed.failed.Load}}, j.hasCause}},
+		{&j.bypass, says{"bypassed", "cache bypassed", "cache used again", 0, []cost{{name: "loads", count: j.Without.Load}}, nil}},
+		{&j.MaxLoads.episode, says{"saturated", "loads wait for MaxLoads", "no load waits for MaxLoads", soon, waited(&j.MaxLoads), j.hasCause}},
+		{&j.Limiter.episode, says{"limiter", "loads wait for Config.Limiter", "no load waits for Config.Limiter", soon, waited(&j.Limiter), j.hasCause}},
 	} {
 		j.openLocked(t.episode, t.says)
 	}
@@ -105,11 +101,16 @@ func (j *Journal) openLocked(e *episode, s says) {
 	e.says, e.logger, j.troubles = s, j.cfg.Logger, append(j.troubles, e)
 }
 
+// hasCause reports whether Redis is silent or slow, or refuses whatever it is asked, which brings more.
+func (j *Journal) hasCause() bool {
+	return j.outage.on() || j.late.on() || time.Now().UnixNano()-j.refusals.whole.Load() < int64(logging.Every)
+}
+
 // breaker notes that one has opened or closed. On a cluster the outage is over when all are closed.
-func (j *Journal) breaker(open bool) {
+func (j *Journal) breaker(open bool, why error) {
 	if open {
 		j.cuts.Add(1)
-		j.outage.begin()
+		j.outage.begin("error", why)
 	} else if j.cuts.Add(-1) == 0 {
 		j.outage.end("keys_pending", j.cfg.Pending())
 	}
@@ -135,14 +136,16 @@ func (j *Journal) RedisFailed(op, key string, err error, unavailable bool) {
 	if a := answer(nil); errors.As(err, &a) {
 		j.learn(func() { j.last.Refused, j.last.RefusedAs = time.Now(), op+": "+a.Error() })
 	}
+	var args []any
+	if key != "" {
+		args = []any{"key", errs.Short(key)}
+	}
 	switch {
 	case j.outage.on(): // which is logged
 	case unavailable:
-		j.failing.Log(context.Background(), j.cfg.Logger, slog.LevelWarn, "cacheguard: redis failed", key, "op", op, "error", err)
-	case key == "":
-		j.refusals.begin(op, err)
+		j.unanswered.begin(append(args, "op", op, "error", err)...)
 	default:
-		j.refusals.begin(op, err, "key", errs.Short(key))
+		j.refusals.begin(op, err, args...)
 	}
 }
 
@@ -162,18 +165,12 @@ func (j *Journal) RedisDid(op string) {
 	}
 }
 
-// LoadsWithout notes that a load runs without the cache.
-func (j *Journal) LoadsWithout() { j.without.Add(1) }
-
 // LoadsBeside notes that a load runs beside Redis, which is late.
-func (j *Journal) LoadsBeside() { j.hedged.Add(1) }
-
-// Beside is how many do, or did.
-func (j *Journal) Beside() uint64 { return uint64(j.hedged.Load()) }
+func (j *Journal) LoadsBeside() { j.Beside.Add(1) }
 
 // alone is how many loads Redis has saved nobody: a Redis that is frozen is first slow, or unavailable, as chance has
 // it.
-func (j *Journal) alone() int64 { return j.without.Load() + j.hedged.Load() }
+func (j *Journal) alone() int64 { return j.Without.Load() + j.Beside.Load() }
 
 // PendingChanged notes that the set of pending invalidations has changed. The key is a new one; empty: there is none. A
 // nil Journal does nothing.

@@ -94,9 +94,9 @@ func TestDurationsInAJSONLogAreText(t *testing.T) {
 		var j Journal
 		j.Open(Config{Logger: slog.New(slog.NewJSONHandler(&log, nil)), Pending: func() int { return 0 }})
 		defer j.Close()
-		j.breaker(true)
+		j.breaker(true, errFrozen)
 		time.Sleep(90 * time.Second)
-		j.breaker(false)
+		j.breaker(false, nil)
 		j.Observe(t.Context(), Event{What: "slow_load", Key: "k", Attrs: []any{"took", 3 * time.Second}})
 		j.Observe(t.Context(), Event{What: "still_runs", Key: "k", Attrs: []any{"after", 2 * time.Second}})
 		j.Observe(t.Context(), Event{What: Stepped, Key: "k", Attrs: []any{"by", time.Minute}})
@@ -155,12 +155,13 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 		var j Journal
 		j.Open(Config{Logger: logger, Pending: func() int { return pending }})
 		defer j.Close()
-		frozen := errors.New("i/o timeout")
-		j.breaker(true)
+		j.RedisFailed("get", "price:1", errFrozen, true)
 		j.Subscribed(true, nil)
-		j.Subscribed(false, frozen)
+		j.Subscribed(false, errFrozen)
 		pending = 1
 		j.PendingChanged("price:1")
+		j.Slow(1, time.Second, time.Millisecond, "load first")
+		j.breaker(true, errFrozen)
 		for n := range 600 { // a minute
 			if n == 50 {
 				for range 100 {
@@ -168,33 +169,118 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 				}
 			}
 			for range 20 {
-				j.RedisFailed("get", "price:1", frozen, true)
-				j.LoadsWithout()
+				j.RedisFailed("get", "price:1", errFrozen, true)
+				j.Without.Add(1)
 				j.PendingChanged("price:1")
 				j.Observe(t.Context(), Event{What: "slow_load", Key: "price:1", Attrs: []any{"took", time.Minute}}) // the database suffers
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		for range 100 {
-			j.MaxLoads.Waited()
-		}
+		j.breaker(false, nil)
+		j.Slow(0, 0, 0, "")
+		time.Sleep(soon - 1)
 		pending = 0
 		j.PendingChanged("")
 		j.Subscribed(true, nil)
-		j.breaker(false)
+		time.Sleep(2 * soon) // loads go on waiting
+		for range 100 {
+			j.MaxLoads.Waited()
+		}
+		time.Sleep(time.Minute)
 		for _, once := range []string{
-			"redis unavailable", "requests_failed=12000", "loads_without_redis=12000", "subscription lost", "subscription back",
-			"invalidations pending", "pending invalidations sent", "loads wait for MaxLoads", "loads_that_waited=100",
+			"redis is slow", "redis is quick", "redis unavailable", "loads for itself error=i/o timeout", "requests_failed=12000", "loads_without_redis=12000", "keys_pending=1",
+			"loads wait for MaxLoads", "loads_that_waited=100",
 		} {
 			if n := lines(strings.ReplaceAll(text(), `"`, ""), once); n != 1 {
 				t.Errorf("%q is in %d lines", once, n)
 			}
 		}
 		expect.Equal(t, "slow loads", lines(text(), "slow load"), 6)
-		expect.Equal(t, "lines", strings.Count(text(), "\n"), 8+6)
+		expect.Equal(t, "lines", strings.Count(text(), "\n"), 6+6)
 		if t.Failed() {
 			t.Log(text())
 		}
+	})
+}
+
+// What a silent or slow Redis brings has its line, unless that of the Redis is there by then.
+func TestWhatHasOneCauseHasOneLine(t *testing.T) {
+	for name, cause := range map[string]func(*Journal, bool){
+		"silent": func(j *Journal, on bool) { j.breaker(on, errFrozen) },
+		"slow": func(j *Journal, on bool) {
+			if on {
+				j.Slow(1, time.Second, time.Millisecond, "load first")
+			} else {
+				j.Slow(0, 0, 0, "")
+			}
+		},
+		"neither": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logger, text := logged()
+				pending := 1
+				var j Journal
+				j.Open(Config{Logger: logger, Pending: func() int { return pending }, Tier: true, Background: func(f func()) bool { f(); return true }})
+				defer j.Close()
+				j.RedisFailed("invalidate", "k", errFrozen, true)
+				j.PendingChanged("k")
+				j.Subscribed(false, errFrozen)
+				j.MaxLoads.Waits()
+				j.Limiter.Waits()
+				time.Sleep(soon / 2)
+				if cause != nil {
+					cause(&j, true)
+				}
+				time.Sleep(soon)
+				j.Observe(t.Context(), Event{What: LeaseLost, Key: "k"})
+				j.Observe(t.Context(), Event{What: Dropped})
+				for range 2 * someMissed {
+					time.Sleep(time.Second)
+					j.Missed()
+				}
+				begun := []string{"redis failed", "invalidations pending", "cannot subscribe", "loads wait for MaxLoads", "loads wait for Config.Limiter", "lease lost", "local tier dropped", "missed again and again"}
+				for _, line := range begun {
+					expect.Equal(t, line, lines(text(), line), map[bool]int{true: 1, false: 0}[cause == nil])
+				}
+				if cause == nil {
+					expect.Equal(t, "one that was not answered", lines(text(), `redis failed" key=k op=invalidate error="i/o timeout"`+"\n"), 1)
+					return
+				}
+				expect.Equal(t, "lines while it lasts", strings.Count(text(), "\n"), 1)
+				cause(&j, false)
+				time.Sleep(2*max(soon, flapping) + 1) // the rest goes on
+				for _, line := range begun[1:5] {
+					expect.Equal(t, line+", after it", lines(text(), line), 1)
+				}
+				pending = 0
+				j.PendingChanged("")
+				expect.Equal(t, "over", lines(text(), "pending invalidations sent"), 1)
+				expect.Equal(t, "what failed before it", lines(text(), "redis failed"), 0)
+			})
+		})
+	}
+}
+
+// The password has changed: nothing works, and the reason has a line.
+func TestWhatARefusalOfEverythingBringsHasNoLineOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger, text := logged()
+		var j Journal
+		j.Open(Config{Logger: logger, Timeout: time.Second, Pending: func() int { return 1 }, Untold: func() int { return 1 }})
+		defer j.Close()
+		j.RedisFailed("get", "k", refusedAs("WRONGPASS invalid"), false)
+		j.PendingChanged("k")
+		j.UntoldChanged("shop:invalidated")
+		j.Subscribed(false, errFrozen)
+		j.MaxLoads.Waits()
+		for range 60 {
+			j.RedisFailed("invalidate", "k", refusedAs("WRONGPASS invalid"), false)
+			time.Sleep(time.Second)
+		}
+		expect.Equal(t, "lines", strings.Count(text(), "\n"), 1)
+		time.Sleep(logging.Every + 2*(soon+time.Second)) // the rest goes on
+		expect.Equal(t, "lines after it", strings.Count(text(), "\n"), 1+4)
 	})
 }
 
@@ -286,6 +372,8 @@ func TestTheLineOfASlowRedisSaysWhatIsKnown(t *testing.T) {
 	}
 }
 
+var errFrozen = errors.New("i/o timeout")
+
 var errFull = refusedAs("OOM command not allowed")
 
 type refusedAs string
@@ -307,7 +395,7 @@ func TestARefusalHasALineWhenItBeginsAndOneWhenItIsOver(t *testing.T) {
 			j.RedisDid("acquire")
 		}
 		expect.Equal(t, "begun", lines(text(), `level=WARN msg="cacheguard: redis failed" key=price:1 error="OOM command not allowed" op=acquire`), 1)
-		expect.Equal(t, "each operation", lines(text(), "redis failed"), 2)
+		expect.Equal(t, "one cause", lines(text(), "redis failed"), 1)
 		expect.Equal(t, "over, while it is refused now and then", lines(text(), "refuses no more"), 0)
 		time.Sleep(logging.Every - time.Second)
 		j.RedisDid("get")
@@ -315,7 +403,11 @@ func TestARefusalHasALineWhenItBeginsAndOneWhenItIsOver(t *testing.T) {
 		j.RedisDid("acquire")
 		j.RedisDid("acquire")
 		expect.Equal(t, "over", lines(text(), `level=INFO msg="cacheguard: redis refuses no more" lasted=59s op=acquire quiet=10s`), 1)
-		expect.Equal(t, "lines", strings.Count(text(), "\n"), 3)
+		expect.Equal(t, "lines", strings.Count(text(), "\n"), 2)
+		for _, op := range []string{"get", "acquire", "get"} {
+			j.RedisFailed(op, "", refusedAs("NOPERM User app has no permissions"), false)
+		}
+		expect.Equal(t, "what each operation may not", lines(text(), "NOPERM"), 2)
 	})
 }
 
@@ -387,13 +479,13 @@ func TestWhatATroubleCostDoesNotDependOnWhichCameFirst(t *testing.T) {
 		loads := func() {
 			for range 10 {
 				j.LoadsBeside()
-				j.LoadsWithout()
+				j.Without.Add(1)
 			}
 		}
 		j.Slow(1, 0, 0, "")
-		j.breaker(true)
+		j.breaker(true, errFrozen)
 		loads()
-		j.breaker(false)
+		j.breaker(false, nil)
 		loads()
 		j.Slow(0, 0, 0, "")
 		expect.Equal(t, "unavailable", lines(text(), "loads_without_redis=20"), 1)

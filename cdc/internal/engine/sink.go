@@ -133,6 +133,7 @@ func (e *Engine) Unmappable(op cdc.Op, err error) {
 	e.stats.Unmapped++
 	e.unmapped++
 	rows, now := e.unmapped, time.Now()
+	e.stats.UnmappedAt = now
 	says := now.Sub(e.unmappedSaid) >= sayAgain
 	if says {
 		e.unmapped, e.unmappedSaid = 0, now

@@ -110,5 +110,15 @@ func (s *Set) Part(key string) int {
 // Breaker is the breaker of a part.
 func (s *Set) Breaker(part int) *Breaker { return s.parts[part] }
 
+// Why is what a part failed with last that is not asked now; nil: all are.
+func (s *Set) Why() error {
+	for _, b := range s.parts {
+		if last := b.last.Load(); last != nil && b.IsOpen() {
+			return last.last
+		}
+	}
+	return nil
+}
+
 // Of is the breaker of a key.
 func (s *Set) Of(key string) *Breaker { return s.parts[s.Part(key)] }

@@ -73,6 +73,9 @@ type Troubles struct {
 	RefusedAs string    // the operation, and what Redis said
 }
 
+// Recently is how long what may be over is shown as what is wrong now.
+const Recently = 30 * time.Second
+
 // Count is how many there are of what has the one name, or the other if there are more, or none.
 func Count(n int, one, more string) string {
 	if n == 1 {
@@ -119,8 +122,9 @@ type Pages struct {
 	Words       []string                          // of PagesCounted.Results
 	Reasons     []string                          // of PagesCounted.Reasons
 	Read        func() (all, lately PagesCounted) // lately: in the last minutes
-	Failed      func() *string                    // the path of the last that failed
+	Failed      func() *string                    // the path of the last that failed; nil: Recently none did
 	Faulty      func() *string                    // the same, of a stored error
+	Unstored    func() *string                    // the same, of one that could not be stored
 }
 
 // PagesCounted is how requests for pages were answered, and why responses were not stored of those that were passed on.
