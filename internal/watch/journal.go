@@ -12,8 +12,8 @@ import (
 	"github.com/cacheguard/go/internal/watch/observe"
 )
 
-// soon is by when a Redis that is silent or slow is known to be, beside its time-out: what that may bring has no line
-// before. The subscription is remade now and then, too.
+// soon is by when a Redis that is silent or slow is known to be, beside its time-out, unless that is longer: what that
+// may bring has no line before. The subscription is remade now and then, too.
 const soon = 2 * time.Second
 
 // Config is what a Journal needs of its Guard.
@@ -73,7 +73,7 @@ func (j *Journal) Open(cfg Config) {
 	j.refusals.by = make(map[refusal]*refused)
 	j.refusals.open = func(e *episode, s says) { j.learn(func() { j.openLocked(e, s) }) }
 	j.pending.what, j.pending.count, j.mute.what, j.mute.count = "keys", cfg.Pending, "messages", cfg.Untold
-	soon := soon + cfg.Timeout
+	soon := soon + min(cfg.Timeout, soon)
 	waited := func(s *Saturation) []cost { return []cost{{name: "loads_that_waited", count: s.queued.Load}} }
 	for _, t := range []struct {
 		*episode
