@@ -168,8 +168,8 @@ func TestWhatIsPendingIsLoggedWhateverItIs(t *testing.T) {
 			f.events.quiet = true
 			g := f.guards[0]
 			rules := []*redistest.Rule{
-				proxy.On(scriptOf("invalidate"), redistest.ReplyError("READONLY for a while")),
-				proxy.On(scriptOf("revoke"), redistest.ReplyError("READONLY for a while")),
+				proxy.On(scriptOf("invalidate"), redistest.ReplyError("UNWILLING for a while")),
+				proxy.On(scriptOf("revoke"), redistest.ReplyError("UNWILLING for a while")),
 			}
 			if err := invalidate(g); err == nil {
 				t.Fatal("no error")
