@@ -34,8 +34,9 @@ type CacheConfig[K comparable, V any] struct {
 	LoadMany func(context.Context, []K) (map[K]V, error)
 
 	// NotFound is Load's error for absence, such as sql.ErrNoRows. An error of Load that matches it counts as
-	// ErrNotFound and is remembered for NegativeTTL. Callers on every instance get exactly NotFound, however Load
-	// wrapped it. Load may return ErrNotFound in any case. Default: ErrNotFound.
+	// ErrNotFound and is remembered for NegativeTTL; any other one for FailureTTL, so it may outlive the insert. Callers
+	// on every instance get exactly NotFound, however Load wrapped it. Load may return ErrNotFound in any case. Default:
+	// ErrNotFound.
 	NotFound error
 
 	// IsNotFound reports whether an error of Load means absence, where that is no single value: status.Code(err) ==
@@ -95,6 +96,9 @@ type CacheConfig[K comparable, V any] struct {
 	// NegativeTTL is how long absence is remembered. Default: the Guard's, at most TTL. -1: not at all.
 	NegativeTTL time.Duration
 
+	// FailureTTL is how long any other error of Load is remembered; see Config. Default: the Guard's. -1: not at all.
+	FailureTTL time.Duration
+
 	// Jitter shortens each TTL by a random share; see Config. Default: the Guard's. -1: off.
 	Jitter float64
 
@@ -115,9 +119,7 @@ type CacheConfig[K comparable, V any] struct {
 	Key func(K) string
 }
 
-const (
-	maxCacheName = 64
-)
+const maxCacheName = 64
 
 // check returns one error that names every field that is out of range.
 func (c *CacheConfig[K, V]) check() error {
@@ -144,10 +146,8 @@ func (c *CacheConfig[K, V]) check() error {
 			p.Add("Errors", "the error of %q is nil", name)
 		}
 	}
-	p.Duration("TTL", c.TTL)
-	p.Duration("StaleFor", c.StaleFor)
-	p.Duration("NegativeTTL", c.NegativeTTL)
 	p.Duration("Patience", c.Patience)
+	checkLives(&p, c.TTL, c.StaleFor, c.NegativeTTL, c.FailureTTL)
 	checkShares(p.Add, c.Jitter, c.EarlyRefresh)
 	if c.MaxLoads < off {
 		p.Add("MaxLoads", "%d is negative (use -1 for no limit but the Guard's)", c.MaxLoads)
@@ -180,6 +180,7 @@ func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	override(&p.patience, c.Patience)
 	p.negativeTTL = min(p.negativeTTL, p.ttl)
 	override(&p.negativeTTL, c.NegativeTTL)
+	override(&p.failureTTL, c.FailureTTL)
 	if c.Jitter != 0 {
 		p.jitter = max(c.Jitter, 0)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/packing"
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/run/clock"
 	"github.com/cacheguard/go/internal/run/config"
 )
@@ -36,6 +37,12 @@ type Config struct {
 
 	// NegativeTTL is how long ErrNotFound is remembered. Default: 10 seconds, at most TTL. -1: not at all.
 	NegativeTTL time.Duration
+
+	// FailureTTL is how long any other error of a loader is remembered at most: 50 ms, and double that with each failure
+	// in a row. Meanwhile callers on all instances get the error, or a stale value, and nobody asks the source. Default:
+	// 5 seconds, which is the longest. -1: not at all. Then only those get it who asked before the loader failed or, on
+	// other instances, before Redis knew; for an instance that cannot subscribe, it is kept for a second all the same.
+	FailureTTL time.Duration
 
 	// Jitter shortens each TTL by a random share of up to this much, so that entries written together do not expire
 	// together. From 0 to 1. Default: 0.1. -1: off.
@@ -219,15 +226,13 @@ func (c *Config) check() error {
 	bad := p.Add
 	p.Prefix(c.Prefix)
 	p.Instance(c.Instance)
-	p.Duration("TTL", c.TTL)
-	p.Duration("StaleFor", c.StaleFor)
-	p.Duration("NegativeTTL", c.NegativeTTL)
+	checkLives(&p, c.TTL, c.StaleFor, c.NegativeTTL, c.FailureTTL)
+	checkShares(bad, c.Jitter, c.EarlyRefresh)
 	p.Duration("LoadTimeout", c.LoadTimeout)
 	p.Duration("WaitTimeout", c.WaitTimeout)
 	p.Duration("SlowLoad", c.SlowLoad)
 	p.Duration("HedgeAfter", c.HedgeAfter)
 	p.Duration("UpdateTimeout", c.UpdateTimeout)
-	checkShares(bad, c.Jitter, c.EarlyRefresh)
 	if c.LeaseTTL != 0 && c.LeaseTTL < minLeaseTTL {
 		bad("LeaseTTL", "%v is shorter than %v", c.LeaseTTL, minLeaseTTL)
 	}
@@ -252,6 +257,16 @@ func (c *Config) check() error {
 	return p.Err()
 }
 
+// checkLives looks at how long values live, which a Config and a CacheConfig both say.
+func checkLives(p *config.Problems, ttl, staleFor, negativeTTL, failureTTL time.Duration) {
+	p.Duration("TTL", ttl)
+	p.Duration("StaleFor", staleFor)
+	p.Duration("NegativeTTL", negativeTTL)
+	if p.Duration("FailureTTL", failureTTL); failureTTL > protocol.LongestFailureMemory {
+		p.Add("FailureTTL", "%v is longer than %v", failureTTL, protocol.LongestFailureMemory)
+	}
+}
+
 // checkShares looks at what a Config and a CacheConfig both have.
 func checkShares(bad func(field, format string, args ...any), jitter, earlyRefresh float64) {
 	if jitter != off && !(jitter >= 0 && jitter <= 1) {
@@ -268,6 +283,7 @@ func (c Config) withDefaults() Config {
 	config.SetDefault(&c.Instance, config.DefaultInstance())
 	config.SetDefault(&c.TTL, defaultTTL)
 	config.SetDefault(&c.NegativeTTL, min(defaultNegativeTTL, max(c.TTL, 0)))
+	config.SetDefault(&c.FailureTTL, protocol.LongestFailureMemory)
 	config.SetDefault(&c.Jitter, defaultJitter)
 	config.SetDefault(&c.LoadTimeout, defaultLoadTimeout)
 	config.SetDefault(&c.SlowLoad, max(c.LoadTimeout, 0)/10)
@@ -284,7 +300,7 @@ func (c Config) withDefaults() Config {
 	config.SetDefault(&c.WaitTimeout, min(c.LoadTimeout, longest)+c.RedisTimeout)
 	config.SetDefault(&c.Local.TTL, defaultLocalTTL)
 	config.SetDefault(&c.Local.MaxLag, defaultMaxLag)
-	c.TTL, c.StaleFor, c.NegativeTTL = max(c.TTL, 0), max(c.StaleFor, 0), max(c.NegativeTTL, 0)
+	c.TTL, c.StaleFor, c.NegativeTTL, c.FailureTTL = max(c.TTL, 0), max(c.StaleFor, 0), max(c.NegativeTTL, 0), max(c.FailureTTL, 0)
 	c.Jitter, c.EarlyRefresh, c.Replicas = max(c.Jitter, 0), max(c.EarlyRefresh, 0), max(c.Replicas, 0)
 	for _, d := range []*time.Duration{
 		&c.TTL, &c.StaleFor, &c.NegativeTTL, &c.LoadTimeout, &c.WaitTimeout, &c.LeaseTTL, &c.RedisTimeout, &c.UpdateTimeout,

@@ -25,14 +25,14 @@ import (
 func TestNewNamesEveryFieldThatIsOutOfRange(t *testing.T) {
 	t.Parallel()
 	_, err := New(nil, Config{
-		Prefix: "a{b", TTL: -2, StaleFor: -time.Second, NegativeTTL: -3, Jitter: 1.5, EarlyRefresh: -2, LoadTimeout: -2,
+		Prefix: "a{b", TTL: -2, StaleFor: -time.Second, NegativeTTL: -3, FailureTTL: 6 * time.Second, Jitter: 1.5, EarlyRefresh: -2, LoadTimeout: -2,
 		WaitTimeout: -2, LeaseTTL: time.Millisecond, MaxLoads: -2, MaxValueBytes: -2, RedisTimeout: -1,
 	})
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, field := range []string{
-		"rdb", "Prefix", "TTL", "StaleFor", "NegativeTTL", "Jitter", "EarlyRefresh", "LoadTimeout", "WaitTimeout",
+		"rdb", "Prefix", "TTL", "StaleFor", "NegativeTTL", "FailureTTL", "Jitter", "EarlyRefresh", "LoadTimeout", "WaitTimeout",
 		"LeaseTTL", "MaxLoads", "MaxValueBytes", "RedisTimeout",
 	} {
 		if !strings.Contains(err.Error(), field) {
@@ -52,7 +52,7 @@ func TestNewRefusesAClientThatReadsFromReplicas(t *testing.T) {
 
 func TestMinusOneSwitchesFeaturesOff(t *testing.T) {
 	t.Parallel()
-	cfg := Config{TTL: -1, StaleFor: -1, NegativeTTL: -1, Jitter: -1, EarlyRefresh: -1, LoadTimeout: -1, WaitTimeout: -1, MaxLoads: -1, MaxValueBytes: -1}
+	cfg := Config{TTL: -1, StaleFor: -1, NegativeTTL: -1, FailureTTL: -1, Jitter: -1, EarlyRefresh: -1, LoadTimeout: -1, WaitTimeout: -1, MaxLoads: -1, MaxValueBytes: -1}
 	expect.Must(t, cfg.check())
 	cfg = cfg.withDefaults()
 	expect.Equal(t, "TTL", cfg.TTL, 0)

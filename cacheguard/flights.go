@@ -42,6 +42,7 @@ type answer struct {
 	outcome Outcome // of the caller that started the flight, if it loaded
 	before  uint64  // a value and absence are good for calls that began before this tick; any other error is for all
 	absent  bool    // err says that there is no such thing
+	brief   bool    // err is not to be remembered: it is for who began before that tick, too
 	origin  string  // of the load that made it, as far as known
 	loaded  uint64  // the tick when the loader had returned; 0: no loader ran
 
@@ -63,7 +64,7 @@ func (a *answer) answers(asked uint64) bool {
 	case a.again && !a.joined:
 		return true
 	}
-	return asked < a.before || a.err != nil && !a.absent
+	return asked < a.before || a.err != nil && !a.absent && !a.brief
 }
 
 // ticket is a call's share in a flight.

@@ -58,6 +58,7 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 		r.publish(a)
 		r.giveUp()
 	case out.err != nil && !out.absent:
+		a.brief, a.before = r.load.policy.failureTTL == 0, a.loaded
 		r.publish(a)
 		r.rememberFailure(out)
 	default:
@@ -98,8 +99,9 @@ func (l *leading) Lost(int) {
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.
 func (r *rebuild) rememberFailure(out loaded) {
 	r.guard.failures.Add(r.token, out.err, r.guard.cfg.clock.Now())
+	fail := r.guard.keys.Fail(r.load.valueKey, r.token, out.text, r.load.policy.failureTTL)
 	// Not ctx: all callers have the error by now, and may have left.
-	_, err := r.guard.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: r.guard.keys.Fail(r.load.valueKey, r.token, out.text), Rank: send.EndsWork})
+	_, err := r.guard.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: fail, Rank: send.EndsWork})
 	if err != nil {
 		_ = r.guard.redisError("fail", r.load.key, err)
 		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: as giveUp says; joined by Close

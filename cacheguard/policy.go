@@ -22,6 +22,7 @@ import (
 // policy says how entries are kept: a Cache has one by its CacheConfig, the Guard another by its Config.
 type policy struct {
 	ttl, staleFor, negativeTTL time.Duration
+	failureTTL                 time.Duration // 0: failures are not remembered
 	patience                   time.Duration // of a Get that has a stale value
 	jitter, earlyRefresh       float64
 	codec                      Codec
@@ -32,7 +33,7 @@ type policy struct {
 // ordinaryPolicy is for entries of no Cache.
 func ordinaryPolicy(cfg *Config, k *kind) policy {
 	return policy{
-		ttl: cfg.TTL, staleFor: cfg.StaleFor, negativeTTL: cfg.NegativeTTL,
+		ttl: cfg.TTL, staleFor: cfg.StaleFor, negativeTTL: cfg.NegativeTTL, failureTTL: cfg.FailureTTL,
 		jitter: cfg.Jitter, earlyRefresh: cfg.EarlyRefresh, codec: cfg.Codec, kind: k, names: ownNames,
 	}
 }

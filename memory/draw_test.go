@@ -181,7 +181,7 @@ func (d *draw) value(name string) call {
 			generation, d.ms(0, 700, 20_000, 20_000, 200_000), head, tail, id, idPlace, d.ms(60, 4096), token, "5000",
 		}}
 	case "fail":
-		return call{name, []string{lease, failure}, []string{token, d.one("no such", "down"), d.ms(100, 1000), "5000", d.one("0.5", "1", "0.93721"), "50"}}
+		return call{name, []string{lease, failure}, []string{token, d.one("no such", "down"), d.ms(100, 1000), d.one("5000", "5000", "0"), d.one("0.5", "1", "0.93721"), "50"}}
 	case "release":
 		return call{name, []string{lease}, []string{token}}
 	case "renew":

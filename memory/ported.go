@@ -5,7 +5,7 @@ package memory
 var ported = map[string]entry{
 	"0657361c46c35e5c0094": {"acquire", acquire},
 	"2cfb721bc246a8fcc3c2": {"fill", fill},
-	"cdfe3b1c7961a248516c": {"fail", fail},
+	"caa7472b70fc79a61ae9": {"fail", fail},
 	"7cbd399b846b961a89ce": {"release", release},
 	"46af2e0cdbeba17e8732": {"renew", renew},
 	"50063a1f0cd28ff3717e": {"invalidate", invalidate},

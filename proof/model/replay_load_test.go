@@ -31,7 +31,7 @@ func (w *loadWorld) acquire(load int, inbox string) protocol.Acquired {
 
 // fail remembers the failure until the model says that it is over.
 func (w *loadWorld) fail(load int) {
-	call := w.space.Fail(w.lease(), w.token(load), "failed")
+	call := w.space.Fail(w.lease(), w.token(load), "failed", protocol.LongestFailureMemory)
 	call.Keys[0] = w.lease()
 	call.Args[2], call.Args[3], call.Args[4] = time.Hour.Milliseconds(), time.Hour.Milliseconds(), 1
 	w.run(call)

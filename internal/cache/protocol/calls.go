@@ -42,15 +42,13 @@ func (k *Keyspace) Fill(valueKey string, f Filling) *script.Call {
 	}
 }
 
-// Fail ends the lease of a load that failed, and has the failure remembered.
-func (k *Keyspace) Fail(valueKey, token, message string) *script.Call {
+// Fail ends the lease of a load that failed, and has the failure remembered, for at most that long.
+func (k *Keyspace) Fail(valueKey, token, message string, longest time.Duration) *script.Call {
 	return &script.Call{
 		Script: failScript,
 		Keys:   []string{LeaseKey(valueKey), errorKey(valueKey)},
 		Args: []any{
-			token, message,
-			script.Millis(firstFailureMemory), script.Millis(LongestFailureMemory), 1 - rand.Float64()/2,
-			script.Millis(polledMemory),
+			token, message, script.Millis(firstFailureMemory), script.Millis(longest), 1 - rand.Float64()/2, script.Millis(polledMemory),
 		},
 	}
 }

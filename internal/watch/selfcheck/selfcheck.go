@@ -184,7 +184,7 @@ func (c *Checks) scripts(ctx context.Context) error {
 		{"acquire a value", func() *script.Call { return acquire }, "value"},
 		{"invalidate", func() *script.Call { return c.Keys.Invalidate(valueKey, c.Notice(key)) }, int64(1)},
 		{"acquire", func() *script.Call { return acquire }, "lease"},
-		{"fail", func() *script.Call { return c.Keys.Fail(valueKey, token, "self-check") }, int64(1)},
+		{"fail", func() *script.Call { return c.Keys.Fail(valueKey, token, "self-check", protocol.LongestFailureMemory) }, int64(1)},
 		{"invalidate", func() *script.Call { return c.Keys.Invalidate(valueKey, c.Notice(key)) }, int64(1)}, // the failure
 		{"acquire", func() *script.Call { return acquire }, "lease"},
 		{"release", func() *script.Call { return c.Keys.Release(valueKey, token) }, int64(1)},

@@ -1,4 +1,4 @@
--- Ends a lease whose load failed, remembers the failure for a moment, and wakes those that wait.
+-- Ends a lease whose load failed, remembers the failure for a moment, unless that is 0 ms, and wakes those that wait.
 -- KEYS: lease, text of its failure
 -- ARGV: token, error, first delay in ms, longest delay in ms, jitter (the share of the delay to take, 0 to 1), ms in which whoever waits
 --       without messages asks again
@@ -26,7 +26,7 @@ local reply = redis.pcall('HSET', KEYS[1], 'deadline', string.format('%.0f', (no
   'failed', ARGV[1], 'failures', math.min(failures + 1, 30))
 if type(reply) == 'table' and reply.err then
   redis.call('DEL', KEYS[1]) -- out of memory: forget the failure, but free the key
-else
+elseif delay > 0 then
   redis.pcall('SET', KEYS[2], ARGV[2], 'PX', delay) -- beside the hash, which counts failures for longer
 end
 wake(KEYS[1], inboxes, 'f', lease.generation, ARGV[2])
