@@ -239,6 +239,7 @@ func TestRedactErrorSaysWhatOthersGetOfAnError(t *testing.T) {
 					tries++
 					key := fmt.Sprint("k", tries)
 					_, own := Get(t.Context(), f.guards[0], key, fail)
+					f.stored() // Redis has the failure
 					counts := prolongFailure(f.redis, f.lease(key))
 					if there := f.everything(); strings.Contains(there, "hunter2") {
 						t.Fatalf("the text is in Redis: %q", there)
