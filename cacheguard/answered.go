@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// ask retrieves the value of a Get or a Fetch, and reports the answer: to its task, and to Observers.
+// ask retrieves the value of a Get or a Fetch, and reports the answer: to its task, and to Observers, for whom absence
+// is ErrNotFound.
 //
 // Complete adds to the spec what costs an allocation, and is needed only if the local tier has no answer; nil: nothing
 // lacks.
@@ -21,11 +22,14 @@ func ask[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V], co
 	if g.rehearsal != nil {
 		v = handOut(g, spec, key, v, err)
 	}
-	return v, how, err
+	return v, how, spec.policy.absence(key, err)
 }
 
-// answered reports an answer to a call that began at start; zero: nobody is to know.
+// answered counts an answer, and reports it, to a call that began at start; zero: nobody is to know.
 func (g *Guard) answered(ctx context.Context, p *policy, key string, how Outcome, start time.Time, err error) {
+	if c := p.kind.counts; c != nil && how != "" {
+		c.by(how).Add(1)
+	}
 	if !start.IsZero() {
 		g.observers.tell(ctx, Event{What: EventGet, Key: key, Kind: p.kind.name, Outcome: how, Took: time.Since(start), Err: err})
 	}

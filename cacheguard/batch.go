@@ -103,7 +103,7 @@ func (b *batch) run(ctx context.Context, keys []string, finish func(map[string]a
 	defer context.AfterFunc(ctx, func() { outlives(&b.guard.loaders, first, context.Cause(ctx), returned) })()
 	b.guard.loaders.protect(ctx, first, func() (err error) {
 		values, err = b.load(ctx, keys)
-		return err
+		return b.policy.absent(err)
 	}, func(err error) {
 		b.loading.end(err)
 		finish(values, err)

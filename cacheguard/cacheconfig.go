@@ -1,6 +1,7 @@
 package cacheguard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,8 +36,9 @@ type CacheConfig[K comparable, V any] struct {
 
 	// NotFound is Load's error for absence, such as sql.ErrNoRows. An error of Load that matches it counts as
 	// ErrNotFound and is remembered for NegativeTTL; any other one for FailureTTL, so it may outlive the insert. Callers
-	// on every instance get exactly NotFound, however Load wrapped it. Load may return ErrNotFound in any case. Default:
-	// ErrNotFound.
+	// on every instance get exactly NotFound, however Load wrapped it. If it has a method Of(key string) error, they get
+	// what that returns for the Guard's key (product:42). Load may return ErrNotFound in any case. Default: the Guard's,
+	// or ErrNotFound.
 	NotFound error
 
 	// IsNotFound reports whether an error of Load means absence, where that is no single value: status.Code(err) ==
@@ -53,8 +55,13 @@ type CacheConfig[K comparable, V any] struct {
 
 	// ErrorCodec lets errors travel whose type or code callers look at, beside Errors. The *LoadError that callers on
 	// other instances get wraps what it decodes, so that errors.As, and what is built on it, finds the same on every
-	// instance. Default: none.
+	// instance. Default: the Guard's.
 	ErrorCodec ErrorCodec
+
+	// Clone copies a thing. Each caller then gets a copy of its own, which it may change, of what the local tier has and
+	// of loads that are shared. It is called by each Get, Peek and, for each key, GetMany, in the caller's goroutine.
+	// Default: none, callers share values, and must not change them.
+	Clone func(V) V
 
 	// Tags returns the tags by which Guard.InvalidateTags finds a thing, in addition to the tags that Load sets with
 	// SetTags; see there. It is called with each thing that was loaded or put. Default: none.
@@ -190,7 +197,8 @@ func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	if c.Codec != nil {
 		p.codec = c.Codec
 	}
-	p.names = failure.NewNames(ownCauses, c.Errors, c.ErrorCodec)
+	p.names = failure.NewNames(ownCauses, c.Errors, cmp.Or(c.ErrorCodec, g.cfg.ErrorCodec))
+	p.notFound, p.isNotFound = cmp.Or(c.NotFound, g.cfg.NotFound, ErrNotFound), c.IsNotFound
 	return p
 }
 
@@ -214,6 +222,7 @@ func (c *CacheConfig[K, V]) kind(g *Guard) (*kind, error) {
 	if k.maxLoads > 0 {
 		k.loadSlots = slots.New(k.maxLoads)
 	}
+	k.countAll(g)
 	p := config.Problems{Of: "CacheConfig"}
 	k, isNew := g.kinds.register(k, &p)
 	if isNew {

@@ -85,6 +85,14 @@ type Config struct {
 	// callers give up. Guards may share one. The Guard does not close it. Default: nil, none.
 	Limiter Limiter
 
+	// NotFound is the error for absence of loaders of keys without a Cache, and the default of a CacheConfig; see there.
+	// Default: ErrNotFound, and callers on the loader's instance get that as it was wrapped.
+	NotFound error
+
+	// ErrorCodec lets errors of loaders travel to other instances, for keys without a Cache, and as the default of a
+	// CacheConfig; see there. Default: none.
+	ErrorCodec ErrorCodec
+
 	// Writes.
 	//
 	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others

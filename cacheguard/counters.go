@@ -80,6 +80,34 @@ func (g *Guard) countAll() {
 	g.counts.written = g.counts.Total("written_bytes_total", "Bytes of entries that loads stored in Redis.")
 }
 
+// kindCounts is what is counted of a Cache.
+type kindCounts struct {
+	count.List
+
+	hits, misses, loads *atomic.Uint64
+}
+
+// countAll names what is counted of the kind.
+func (k *kind) countAll(g *Guard) {
+	c := new(kindCounts)
+	c.hits = c.Total("hits_total", "Answers from Redis or the local tier, also stale ones and remembered absence.")
+	c.misses = c.Total("misses_total", "Answers that took a load, also one of another call or instance.")
+	c.loads = c.Total("loads_total", "Things that a loader was asked for.")
+	c.Add("loads_in_flight", "Loaders that run.", func() float64 { return float64(k.watched.Running.Load()) })
+	c.Add("pending_invalidations", "Keys whose invalidation is still to be sent.", func() float64 { return float64(g.writes.PendingOf(k.name + ":")) })
+	k.counts = c
+}
+
+// by is where an answer with the outcome is counted.
+func (c *kindCounts) by(how Outcome) *atomic.Uint64 {
+	switch how {
+	case Hit, Local, Stale, Negative:
+		return c.hits
+	case Loaded, Shared, Bypassed:
+	}
+	return c.misses
+}
+
 // countBreakers is how many circuit breakers are open, and how many of the others are slow.
 func (g *Guard) countBreakers() (open, slow int) {
 	for part := range g.breakers.Len() {

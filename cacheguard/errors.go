@@ -158,6 +158,25 @@ var ownCauses = map[string]error{
 
 var ownNames = failure.NewNames(ownCauses, nil, nil)
 
+// absent is the loader's error, or ErrNotFound if that says that there is no such thing.
+func (p *policy) absent(err error) error {
+	if err != nil && (errors.Is(err, p.notFound) || p.isNotFound != nil && p.isNotFound(err)) {
+		return ErrNotFound
+	}
+	return err
+}
+
+// absence is the error for the caller: for a thing that does not exist, what the program has for that.
+func (p *policy) absence(key string, err error) error {
+	if err == nil || p.notFound == nil || !absentAlone(err) {
+		return err
+	}
+	if each, is := p.notFound.(interface{ Of(key string) error }); is { //nolint:errorlint // what the program gave us
+		return each.Of(key)
+	}
+	return p.notFound
+}
+
 // absentAlone reports whether the error is plain absence, and not another failure that wraps it, such as a panic.
 func absentAlone(err error) bool {
 	return errors.Is(err, ErrNotFound) && !errors.As(err, new(*PanicError))

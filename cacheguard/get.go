@@ -24,9 +24,9 @@ const maxAsks = 3
 //
 //   - A value goes to all that wait, even if it cannot be stored.
 //   - ErrNotFound goes to all that wait, and Get remembers it for NegativeTTL.
-//   - Another error goes as it is to the callers on this instance, and as a *LoadError to those on others. Get remembers it for
-//     a moment (50 ms, doubling with each failure to at most FailureTTL, 5 s), and returns it in that time without calling
-//     load. So an absence that load does not report as ErrNotFound outlives the insert.
+//   - Another error goes as it is to the callers on this instance, and as a *LoadError to those on others. Get
+//     remembers it for a moment (50 ms, doubling with each failure to at most FailureTTL, 5 s), and returns it in that
+//     time without calling load. So an absence that load does not report as ErrNotFound outlives the insert.
 //   - A panic becomes a *PanicError.
 //
 // When ctx ends, Get returns an error that matches ctx.Err() and the context's cause. The load goes on for the others.

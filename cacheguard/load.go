@@ -280,7 +280,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 	start := l.cfg.clock.Now()
 	l.protect(ctx, j.key, func() (err error) {
 		out.value, err = j.run(within)
-		if err = givenUp(ctx, err); err == nil && j.tags != nil {
+		if err = givenUp(ctx, j.policy.absent(err)); err == nil && j.tags != nil {
 			tags = j.tags(out.value)
 		}
 		if err == nil && j.encode != nil {

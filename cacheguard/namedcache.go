@@ -58,9 +58,6 @@ func (c *Cache[K, V]) open(k *kind) {
 	c.policy.kind = k
 	c.before = strings.TrimSuffix(c.guard.keys.ValueKey(k.name+":"), "}")
 	c.prefix = len(c.before) - len(k.name) - 1
-	if c.cfg.NotFound == nil {
-		c.cfg.NotFound = ErrNotFound
-	}
 }
 
 // Get returns the thing with the key: from the cache, or from Load. Everything said of the function Get holds. If there
@@ -71,14 +68,23 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 		return none, errNilCache
 	}
 	v, _, err := c.ask(ctx, k)
-	return v, c.absence(err)
+	return v, err
 }
 
-// ask is Get with the outcome, and with the Guard's error for absence.
+// own makes what was got the caller's own.
+func (c *Cache[K, V]) own(v V, err error) V {
+	if err == nil && c.cfg.Clone != nil {
+		return c.cfg.Clone(v)
+	}
+	return v
+}
+
+// ask is Get with the outcome.
 func (c *Cache[K, V]) ask(ctx context.Context, k K) (V, Outcome, error) {
 	key, valueKey := c.keys(k)
 	spec := loadSpec[V]{load: load{policy: &c.policy, valueKey: valueKey}}
-	return ask(ctx, c.guard, key, &spec, func() { c.complete(&spec, k) })
+	v, how, err := ask(ctx, c.guard, key, &spec, func() { c.complete(&spec, k) })
+	return c.own(v, err), how, err
 }
 
 // complete adds to the spec how to load the thing.
@@ -93,12 +99,9 @@ func (c *Cache[K, V]) specOf(k K) (spec loadSpec[V]) {
 	return spec
 }
 
-// loader returns the loader of a key. It reports absence as ErrNotFound itself.
+// loader returns the loader of a key.
 func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
-	return func(ctx context.Context) (V, error) {
-		v, err := c.cfg.Load(ctx, k)
-		return v, c.absent(err)
-	}
+	return func(ctx context.Context) (V, error) { return c.cfg.Load(ctx, k) }
 }
 
 // loadMany is CacheConfig.LoadMany for keys that share a call.
@@ -116,7 +119,7 @@ func (c *Cache[K, V]) loadMany(of map[string]K) batchLoad {
 				values[key] = &v
 			}
 		}
-		return values, c.absent(err)
+		return values, err
 	}
 }
 
@@ -161,22 +164,6 @@ func (c *Cache[K, V]) tagger(k K) func(string, *V) []string {
 		return nil
 	}
 	return func(_ string, v *V) []string { return c.tags(k, v) }
-}
-
-// absent translates the loader's error for absence.
-func (c *Cache[K, V]) absent(err error) error {
-	if err != nil && (errors.Is(err, c.cfg.NotFound) || c.cfg.IsNotFound != nil && c.cfg.IsNotFound(err)) {
-		return ErrNotFound
-	}
-	return err
-}
-
-// absence translates the Guard's error for absence.
-func (c *Cache[K, V]) absence(err error) error {
-	if err != nil && absentAlone(err) {
-		return c.cfg.NotFound
-	}
-	return err
 }
 
 // keys returns the Guard's key of k, which is empty if there is none, and the key of its value in Redis, which contains
@@ -237,8 +224,10 @@ func (c *Cache[K, V]) Stats() Stats {
 	if c == nil {
 		return Stats{}
 	}
-	k := c.policy.kind
-	return Stats{Loading: int(k.watched.Running.Load()), Pending: c.guard.writes.PendingOf(k.name + ":")}
+	all := c.policy.kind.counts.Read()
+	s := Stats{numbers: &all}
+	s.Loading, s.Pending = int(s.Of("loads_in_flight")), int(s.Of("pending_invalidations"))
+	return s
 }
 
 // Name is CacheConfig.Name, with which the Cache's keys begin.

@@ -18,7 +18,7 @@ func (c *Cache[K, V]) GetMany(ctx context.Context, ks []K) (map[K]V, error) {
 	values := make(map[K]V, len(found))
 	for _, k := range ks {
 		if v, ok := found[c.Key(k)]; ok {
-			values[k] = v
+			values[k] = c.own(v, nil)
 		}
 	}
 	return values, errs.Join(append(keys.refused, err)...)

@@ -82,7 +82,7 @@ func (g *Guard) assemble() {
 	g.kinds.ordinary.watched = g.journal.Kind("")
 	g.ordinary = ordinaryPolicy(&g.cfg, &g.kinds.ordinary)
 	g.parts = g.ordinary
-	g.parts.staleFor, g.parts.earlyRefresh = 0, 0
+	g.parts.staleFor, g.parts.earlyRefresh, g.parts.notFound = 0, 0, nil
 	g.openOff()
 	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
 	g.loaders.limits = limit.New(limit.Config{MaxLoads: g.cfg.MaxLoads, Limiter: g.cfg.Limiter, Asked: g.askedLimiter, Journal: &g.journal})

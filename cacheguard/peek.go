@@ -18,5 +18,5 @@ func (c *Cache[K, V]) Peek(ctx context.Context, k K) (v V, how Outcome, err erro
 	if c.guard.rehearsal != nil {
 		v = handOut(c.guard, &spec, key, v, err)
 	}
-	return v, how, c.absence(err)
+	return c.own(v, err), how, c.policy.absence(key, err)
 }

@@ -27,6 +27,8 @@ type policy struct {
 	jitter, earlyRefresh       float64
 	codec                      Codec
 	names                      failure.Names
+	notFound                   error            // the program's error for absence; nil: ErrNotFound, as a loader returns it
+	isNotFound                 func(error) bool // of other errors of loaders; nil: none is
 	kind                       *kind
 }
 
@@ -34,7 +36,8 @@ type policy struct {
 func ordinaryPolicy(cfg *Config, k *kind) policy {
 	return policy{
 		ttl: cfg.TTL, staleFor: cfg.StaleFor, negativeTTL: cfg.NegativeTTL, failureTTL: cfg.FailureTTL,
-		jitter: cfg.Jitter, earlyRefresh: cfg.EarlyRefresh, codec: cfg.Codec, kind: k, names: ownNames,
+		jitter: cfg.Jitter, earlyRefresh: cfg.EarlyRefresh, codec: cfg.Codec, kind: k,
+		names: failure.NewNames(ownCauses, nil, cfg.ErrorCodec), notFound: cfg.NotFound,
 	}
 }
 
@@ -51,7 +54,8 @@ type kind struct {
 	loadSlots *slots.Slots // of maxLoads; nil: no limit but the Guard's
 	aliens    guess.Aliens
 	watched   *watch.Kind
-	cost      guess.Cost // of loads
+	cost      guess.Cost  // of loads
+	counts    *kindCounts // nil: nothing is counted
 }
 
 // kinds are the kinds of a Guard, by name.

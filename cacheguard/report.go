@@ -119,6 +119,9 @@ func (l *loaders) judge(ctx context.Context, j *load, load *loading, took time.D
 		return
 	}
 	l.journal.View().Loaded(j.policy.kind.name, took, failed(err))
+	if c := j.policy.kind.counts; c != nil {
+		c.loads.Add(1)
+	}
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 	case failed(err):

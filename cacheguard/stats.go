@@ -8,8 +8,9 @@ import (
 	"github.com/cacheguard/go/internal/run/count"
 )
 
-// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. For a Cache, only Loading and
-// Pending are set. The fields are what programs ask for most; All has all numbers.
+// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. The fields are what programs
+// ask for most; All has all numbers. For a Cache, only Loading and Pending are set, and All has hits_total,
+// misses_total (answers that took a load, here or elsewhere) and loads_total beside them.
 type Stats struct {
 	Loading  int // loaders that run
 	MaxLoads int // how many may; 0: no limit

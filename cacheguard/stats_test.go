@@ -179,3 +179,34 @@ func TestAnInstanceThatOnlyWritesCountsNoTagsOfOthers(t *testing.T) {
 	expect.ErrorIs(t, g.InvalidateTags(t.Context(), "list"))
 	expect.Equal(t, "unknown to a writer", g.journal.Tags.Count(), 0)
 }
+
+func TestACacheCountsItsHitsMissesAndLoads(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	f := newFleet(t, standalone(t), 1, Config{})
+	cfg := CacheConfig[int, int]{Name: "square", Load: func(_ context.Context, id int) (int, error) {
+		if id == 0 {
+			return 0, ErrNotFound
+		}
+		return id * id, nil
+	}}
+	c, same := newCaches(t, f, cfg)[0], newCaches(t, f, cfg)[0]
+	cfg.Name = "other"
+	other := newCaches(t, f, cfg)[0]
+	for range 3 {
+		for _, id := range []int{0, 1} {
+			_, _ = c.Get(ctx, id)
+			f.stored()
+		}
+	}
+	_, err := same.GetMany(ctx, []int{0, 1, 2, 3})
+	expect.Must(t, err)
+	_, _, _ = c.Peek(ctx, 1) // no answer that counts
+	counted := func(c *Cache[int, int]) string {
+		s := c.Stats()
+		return fmt.Sprint(s.Of("hits_total"), s.Of("misses_total"), s.Of("loads_total"), s.Of("pending_invalidations"))
+	}
+	expect.Equal(t, "hits, misses and loads", counted(c), "6 4 4 0")
+	expect.Equal(t, "of the same name", counted(same), "6 4 4 0")
+	expect.Equal(t, "of another", counted(other), "0 0 0 0")
+}

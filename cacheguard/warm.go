@@ -53,7 +53,7 @@ type Warmed struct {
 // Warm ends when ids do, and when ctx ends: then the error is its cause. It goes on if a load fails: the error is then
 // a *KeyError, of the first one. With the context of an Intent, or of a write, it is an error, as nothing may be
 // stored. A thing whose load is rejected (EventRejected) is loaded once more; if nothing is stored then either, it
-// counts as failed. A thing that cannot be cached (Redis does not answer, Bypass is on, Config.Serve says no) is not
+// counts as failed. A thing that cannot be cached (Redis does not answer, Bypass is on, Config.Gate says no) is not
 // loaded, and counts as failed.
 func (c *Cache[K, V]) Warm(ctx context.Context, ids iter.Seq[K], cfg WarmConfig) (Warmed, error) {
 	if c == nil {
