@@ -112,6 +112,11 @@ type CacheConfig[K comparable, V any] struct {
 	// EarlyRefresh replaces entries before they expire; see Config. Default: the Guard's. -1: off.
 	EarlyRefresh float64
 
+	// NoLocal keeps the values of this Cache out of Config.Local: it is served by Redis alone, so that what Invalidate,
+	// Update or Done has ended is served by no instance, not even for Local.MaxLag. Default: false, the Guard's tier, if
+	// it has one, serves it.
+	NoLocal bool
+
 	// MaxLoads is how many loaders of this kind the Guard runs at once, within its own MaxLoads. A load that waits for
 	// its kind's limit takes no slot from others. A load that a loader asks for is part of that loader's load, and does
 	// not count. Default: no limit but the Guard's.
@@ -185,6 +190,7 @@ func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	override(&p.ttl, c.TTL)
 	override(&p.staleFor, c.StaleFor)
 	override(&p.patience, c.Patience)
+	p.noLocal = c.NoLocal
 	p.negativeTTL = min(p.negativeTTL, p.ttl)
 	override(&p.negativeTTL, c.NegativeTTL)
 	override(&p.failureTTL, c.FailureTTL)

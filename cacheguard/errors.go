@@ -25,9 +25,8 @@ var (
 	ErrClosed = errors.New("cacheguard: guard is closed")
 
 	// ErrReentrant is returned to a loader that asks, directly or through other loaders, for the key it is loading, and
-	// to an Update within the write of another Update of the same key: they would wait for themselves. The Guard
-	// recognises this by the context that it gave to the loader or to write. It does not notice loaders of different
-	// calls that ask for each other's keys, nor a loader that uses another context: these wait until LoadTimeout.
+	// to an Update within the write of another Update of the same key, by the context that they were given. Loaders of
+	// different calls that ask for each other's keys wait until LoadTimeout.
 	ErrReentrant = errors.New("cacheguard: call would wait for itself")
 )
 
@@ -77,11 +76,10 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after the load failed.
-// Only the text of the loader's error travels, whether it matched context.DeadlineExceeded (as that of LoadTimeout
-// does), ErrClosed, ErrReentrant, ErrNotCached or an error of package mutex and, for a Cache, which of
-// CacheConfig.Errors it matched and what CacheConfig.ErrorCodec made of it. Callers of the Guard that ran the loader
-// get the error itself.
+// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after it failed. Of the
+// loader's error travel its text, its Class, whether it matched an error of this package, of package mutex or
+// context.DeadlineExceeded and, for a Cache, which of CacheConfig.Errors it matched and what CacheConfig.ErrorCodec
+// made of it. Callers of the Guard that ran the loader get the error itself.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it
@@ -153,6 +151,8 @@ func (c *Config) textOf(err error) (text string) {
 // match the first.
 var ownCauses = map[string]error{
 	"deadline": context.DeadlineExceeded, "closed": ErrClosed, "reentrant": ErrReentrant, "uncached": ErrNotCached, "unreplicated": ErrNotReplicated,
+	"class absent": travellingClass(ClassAbsent), "class unavailable": travellingClass(ClassUnavailable),
+	"class committed": travellingClass(ClassCommitted), "class canceled": travellingClass(ClassCanceled),
 	"unacquired": lifecycle.ErrNotAcquired, "lost": lifecycle.ErrLeaseLost, "revoked": lifecycle.ErrRevoked, "lock closed": lifecycle.ErrLockClosed,
 }
 
@@ -188,14 +188,14 @@ func unanswered(ctx context.Context, key string, err error) error {
 		return ErrClosed
 	}
 	if ctx.Err() == nil { // there is no slot: the Limiter is closed
-		return fmt.Errorf("cacheguard: get %q: %w", errs.Short(key), err)
+		return notCalled(fmt.Errorf("cacheguard: get %q: %w", errs.Short(key), err))
 	}
 	return ended(ctx, "get", key)
 }
 
-// ended is the error of an operation whose context ended: it matches both the context's error and its cause.
+// ended is the error of a read whose context ended: it matches both the context's error and its cause.
 func ended(ctx context.Context, op, key string) error {
-	return fmt.Errorf("cacheguard: %s %q: %w", op, errs.Short(key), lifecycle.Ended(ctx))
+	return notCalled(fmt.Errorf("cacheguard: %s %q: %w", op, errs.Short(key), lifecycle.Ended(ctx)))
 }
 
 // failed reports whether a loader's error is a failure: neither absence, nor that nobody waits any more.
@@ -208,10 +208,12 @@ func failed(err error) bool {
 // LoadTimeout, it matches context.DeadlineExceeded.
 func givenUp(ctx context.Context, err error) error {
 	switch {
-	case ctx.Err() == nil || !failed(err) || errors.Is(err, ctx.Err()):
+	case ctx.Err() == nil || !failed(err):
 		return err
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("%w: %w", context.Canceled, err)
+	case errors.Is(err, context.Cause(ctx)):
+		return err
 	}
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }

@@ -167,6 +167,7 @@ func TestNoFaultAtAnyStepOfAChangeMakesItsNilWrongOrItsErrorNameless(t *testing.
 					if !strings.Contains(name, "Invalidate") && !strings.Contains(step, "intend_tag") {
 						expect.Equal(t, "Written", Written(err), wrote)
 					}
+					expect.Equal(t, "class", ClassOf(err), classOfChange(err, wrote))
 					expect.Equal(t, "here", x.read(0), x.written())
 					rule.Release()
 					redistest.Await(t, "nothing is pending", func() bool { return x.guards[0].writes.Pending() == 0 })
@@ -176,6 +177,17 @@ func TestNoFaultAtAnyStepOfAChangeMakesItsNilWrongOrItsErrorNameless(t *testing.
 			}
 		}
 	}
+}
+
+// classOfChange is the class of a change that Redis disturbed.
+func classOfChange(err error, wrote bool) Class {
+	switch {
+	case err == nil:
+		return ClassNone
+	case wrote:
+		return ClassCommitted
+	}
+	return ClassUnavailable
 }
 
 // What is committed is told to Redis even if its caller has left, who gets the same answer as one who has stayed.
@@ -211,11 +223,13 @@ func TestACallerWhoLeavesAfterTheCommitGetsTheAnswerOfOneWhoStays(t *testing.T) 
 				is := errors.As(err, &failed)
 				if x.written() == "old" { // a busy machine: the first step took too long
 					expect.Equal(t, "it says so", is && failed.begins() || errors.Is(err, rwlock.ErrNotAcquired), true)
+					expect.Equal(t, "class", ClassOf(err), ClassUnavailable)
 					return
 				}
 				if !is || failed.Op != "invalidate" || failed.Key != change.key || !Written(err) || errors.Is(err, context.Canceled) {
 					t.Errorf("error %v", err)
 				}
+				expect.Equal(t, "class", ClassOf(err), ClassCommitted)
 				expect.Equal(t, "here", x.read(0), "new")
 				rule.Remove()
 				x.settle("new")
@@ -265,6 +279,7 @@ func TestAChangeBesideAFullRedisIsMadeOrSaysThatItIsNot(t *testing.T) {
 				var failed *RedisError
 				ok := errors.As(err, &failed)
 				expect.Equal(t, "it says that nothing is written", ok && failed.begins() && !Written(err), true)
+				expect.Equal(t, "class", ClassOf(err), ClassUnavailable)
 				expect.Equal(t, "written", x.written(), "old")
 			} else {
 				expect.Equal(t, "error", err, nil)

@@ -79,8 +79,8 @@ func ExampleAlso() {
 	// Output: <nil>
 }
 
-// A POST answers 503, which means "try again", only if nothing was written.
-func ExampleWritten() {
+// What a POST answers. 503 means "try again", so nothing was written; 201 after a commit, even if Redis could not be told.
+func ExampleClassOf() {
 	ctx, rdb := context.Background(), newClient()
 	defer rdb.Close()
 	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop"})
@@ -89,20 +89,13 @@ func ExampleWritten() {
 	}
 	defer guard.Close()
 
-	var refused error // what the database said
+	statuses := map[cacheguard.Class]int{
+		cacheguard.ClassNone: 201, cacheguard.ClassCommitted: 201, cacheguard.ClassAbsent: 404,
+		cacheguard.ClassUnavailable: 503, cacheguard.ClassCanceled: 504, cacheguard.ClassFailed: 500,
+	}
 	post := func(w http.ResponseWriter, write func(context.Context) error) {
-		err := guard.Update(ctx, "orders of 7", func(ctx context.Context) error {
-			refused = write(ctx)
-			return refused
-		})
-		switch {
-		case !cacheguard.Written(err):
-			w.WriteHeader(http.StatusServiceUnavailable) // the order was not stored: try again
-		case refused != nil:
-			w.WriteHeader(http.StatusInternalServerError)
-		default: // also with an error: the order is stored, and the Guard goes on telling Redis
-			w.WriteHeader(http.StatusCreated)
-		}
+		err := guard.Update(ctx, "orders of 7", write)
+		w.WriteHeader(statuses[cacheguard.ClassOf(err)])
 	}
 	for _, write := range []func(context.Context) error{
 		func(context.Context) error { return nil },
@@ -114,7 +107,6 @@ func ExampleWritten() {
 	}
 	_ = guard.Close()
 	answer := httptest.NewRecorder()
-	post(answer, nil)
 	post(answer, func(context.Context) error { return nil })
 	fmt.Println(answer.Code)
 	// Output:

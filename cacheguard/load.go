@@ -121,7 +121,7 @@ func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 	out := l.await(ctx, j, done)
 	if out.err != nil && errors.As(out.err, new(*loadTimeout)) {
 		load.told.Store(true)
-		l.judge(ctx, j, load, l.cfg.LoadTimeout, out.err) // now, as its loader may never return
+		l.tellEnd(ctx, j, load, l.cfg.LoadTimeout, out.err) // now, as its loader may never return
 	}
 	out.origin = l.cfg.Hooks.origin(ctx)
 	return out
@@ -301,7 +301,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 		out.tags, out.again = append(load.allTags(), tags...), load.again.Load()
 		load.end(out.err)
 		l.learn(j, out.tags)
-		l.judge(ctx, j, load, out.took, out.err)
+		l.tellEnd(ctx, j, load, out.took, out.err)
 		l.onLoad(j, out.took, out.err)
 		if load.until == nil {
 			l.drop(load)

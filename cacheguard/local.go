@@ -99,7 +99,7 @@ func fromItem[V any](item *tier.Item, p *policy, how Outcome) (f found[V], ok bo
 
 // fromLocal returns what the local tier has, if it may be served.
 func (s *loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
-	if s.skipLocal || g.local == nil {
+	if s.skipLocal || s.policy.noLocal || g.local == nil {
 		return f, false
 	}
 	item := g.local.Get(key)
@@ -125,7 +125,7 @@ func (s *loadSpec[V]) tryLocal(g *Guard, key string, w *way) (f found[V], ok boo
 // staleFromLocal returns what the local tier has when Redis does not answer, as a stale value, if stale
 // values may be served.
 func (s *loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool) {
-	if s.skipLocal || g.local == nil || s.policy.staleFor == 0 {
+	if s.skipLocal || s.policy.noLocal || g.local == nil || s.policy.staleFor == 0 {
 		return f, false
 	}
 	item := g.local.GetAnyway(key)
@@ -144,7 +144,7 @@ func (s *loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool)
 // keys that are asked for most would be loaded again and again.
 func (q *query[V]) fillLocal(r wanted[V], read *send.Read) {
 	g, spec := q.guard, q.spec
-	if g.local == nil || spec.skipLocal || read != r.read || !g.life.TryAtMost(mostFilling, &g.filling, func() { // stop: RedisTimeout
+	if g.local == nil || spec.skipLocal || spec.policy.noLocal || read != r.read || !g.life.TryAtMost(mostFilling, &g.filling, func() { // stop: RedisTimeout
 		ctx, cancel := context.WithTimeout(context.Background(), g.cfg.RedisTimeout)
 		defer cancel()
 		q := query[V]{guard: g, spec: spec}

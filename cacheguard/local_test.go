@@ -44,6 +44,35 @@ func TestLocalTierAnswersWithoutRedis(t *testing.T) {
 	expect.Equal(t, "as another type", string(bytes), "v")
 }
 
+func TestACacheWithNoLocalIsNeitherServedFromTheTierNorFillsIt(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	f := newFleet(t, standalone(t), 2, Config{Local: withLocal.Local, StaleFor: time.Hour}).listening()
+	db := newRow("old")
+	load := func(ctx context.Context, _ int) (string, error) { return db.load(ctx) }
+	strict := newCaches(t, f, CacheConfig[int, string]{Name: "strict", Load: load, NoLocal: true})
+	quick := newCaches(t, f, CacheConfig[int, string]{Name: "quick", Load: load})
+	peek := func(c *Cache[int, string]) string {
+		v, how, err := c.Peek(ctx, 1)
+		return fmt.Sprint(v, " ", how, " ", err)
+	}
+	for i := range f.guards {
+		redistest.Await(t, "the tier has what may be there", func() bool {
+			_, err := strict[i].Get(ctx, 1)
+			_, err2 := quick[i].GetMany(ctx, []int{1})
+			return errors.Join(err, err2) == nil && peek(quick[i]) == "old local <nil>"
+		})
+		values, err := strict[i].GetMany(ctx, []int{1})
+		expect.Equal(t, "values", fmt.Sprint(values, err), "map[1:old] <nil>")
+		expect.Equal(t, "by Redis", peek(strict[i]), "old hit <nil>")
+		expect.Equal(t, "the tier has it", f.guards[i].local.Has(strict[i].Key(1)), false)
+		expect.Equal(t, "the tier has the other", f.guards[i].local.Has(quick[i].Key(1)), true)
+	}
+	expect.Equal(t, "Update", strict[0].Update(ctx, 1, db.write("new")), nil)
+	v, err := strict[1].Get(ctx, 1)
+	expect.Equal(t, "on the other instance, at once", fmt.Sprint(v, err), "new<nil>")
+}
+
 func TestAbsenceIsKeptLocallyToo(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, withLocal).listening()

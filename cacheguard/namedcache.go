@@ -23,9 +23,8 @@ type Cache[K comparable, V any] struct {
 }
 
 // NewCache returns a Cache of the Guard. The error names every field of cfg that is out of range. Without a Codec, it
-// also refuses values that encoding/json never brings back, by the path of the field: a chan, a func or a struct
-// without an exported field, unless it may be nil, and an interface with methods wherever it is. A field with the tag
-// json:"-" may be anything.
+// also refuses values that encoding/json never brings back, by the path of the field; one with the tag json:"-" may be
+// anything.
 func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V], error) {
 	if err := g.begin(); err != nil {
 		return nil, err

@@ -10,12 +10,9 @@ import (
 	"github.com/cacheguard/go/internal/watch"
 )
 
-// Observer hears what happens in a Guard: to count it, to log it, or to do something about it. It is called
-// concurrently, by the call or the load that makes the event happen, and no lock of the Guard is held meanwhile: one
-// that is slow makes those slow that it observes, so it must be quick. What comes with messages (EventInvalidated,
-// EventDropped, EventForgotten) has a goroutine of its own. An Observer that panics harms nobody: the panic is
-// recovered, and the first one is logged. It must not call runtime.Goexit, nor Close. Ignore events that you do not
-// know: there will be more.
+// Observer hears what happens in a Guard. It is called concurrently, by the call or the load that makes the event
+// happen, so it must be quick; no lock of the Guard is held meanwhile. A panic is recovered, and the first one is
+// logged. It must not call runtime.Goexit, nor Close. Ignore events that you do not know: there will be more.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -58,15 +55,15 @@ const (
 	EventGet         What = "get"         // the end of a Get or a Fetch, and of each key of a GetMany, with the caller's context
 	EventCache       What = "cache"       // NewCache was called with a new Name, which is the Kind
 	EventJoin        What = "join"        // a Get joins a load, or a wait for one, that another call of this Guard has begun
-	EventLoad        What = "load"        // a run of a loader is over, or has exceeded LoadTimeout: then, and not when it returns; the error of one that nobody waited for any more matches context.Canceled
-	EventStale       What = "stale"       // a value is served past its TTL, within StaleFor, or by the local tier in place of a Redis that does not answer
-	EventRedisError  What = "redis_error" // an operation of a call failed; the error is a *RedisError. Of renewals, clean-ups and the subscription there are none
-	EventInvalidated What = "invalidated" // with Config.Local: a message says that the Key was invalidated, here or elsewhere; empty: all of the Kind, or of a tag, or everything, as when 10,000 wait to be told
-	EventBreaker     What = "breaker"     // a circuit breaker opens (On) or closes: Redis is not asked for a while. The error is what it failed with last, while one is open. Each sixth of a cluster's slots has its own
+	EventLoad        What = "load"        // a run of a loader is over, or has exceeded LoadTimeout; if nobody waited any more, its error matches context.Canceled
+	EventStale       What = "stale"       // a value is served past its TTL, within StaleFor
+	EventRedisError  What = "redis_error" // an operation of a call failed; the error is a *RedisError
+	EventInvalidated What = "invalidated" // with Config.Local: the Key was invalidated, here or elsewhere; empty: all of the Kind, or of a tag, or everything
+	EventBreaker     What = "breaker"     // a circuit breaker opens (On), with the error that it failed with last, or closes; each sixth of a cluster's slots has one
 
-	EventRejected      What = "rejected"       // a load may not store its value: something invalidated the key, or another load stored one; not logged
+	EventRejected      What = "rejected"       // a load may not store its value, as the key was invalidated, or stored by another; not logged
 	EventUnstorable    What = "unstorable"     // a value cannot be stored: the Codec failed, it is larger than MaxValueBytes, or Redis refused it
-	EventDamaged       What = "damaged"        // an entry is damaged, or of no known version, or cannot be decoded: it is loaded again
+	EventDamaged       What = "damaged"        // an entry is damaged, or cannot be decoded: it is loaded again
 	EventUnread        What = "unread"         // the same, but another version of the program may have stored it a moment ago: it stays
 	EventAlien         What = "alien"          // an entry belongs to a Cache, and the call names none: it stays
 	EventLeaseLost     What = "lease_lost"     // a load that runs no longer holds its lease, as it was not renewed in time

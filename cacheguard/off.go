@@ -13,26 +13,19 @@ const longestBypass = 24 * time.Hour
 // errBypassed is why nothing is read.
 var errBypassed = whyoff.ErrBypassed
 
-// Bypass turns the cache off for this Guard, or on again. It is for when you doubt that the cached values are right.
-// Calls that begin while the cache is off load without it, with the outcome bypassed, also with FailClosed. Their loads
-// are shared and bounded as usual, and store nothing. Invalidate and Update work as usual, so the cache stays right for
-// other instances, and for this one when it is on again. Loads that are under way end normally.
-//
-// Bypass(false) does not end a BypassFleet.
+// Bypass turns the cache off for this Guard, or on again, for when you doubt that the cached values are right. Calls
+// that begin while it is off load without it, with the outcome bypassed, also with FailClosed; their loads are shared
+// and bounded as usual, and store nothing. Invalidate and Update work as usual, so the cache stays right. Bypass(false)
+// does not end a BypassFleet.
 func (g *Guard) Bypass(on bool) {
 	if g != nil {
 		g.off.Here(on)
 	}
 }
 
-// BypassFleet is Bypass(true) for all Guards with this Prefix, for d, at most 24 hours. It ends by itself, so that
-// nobody can forget it; 0 ends it now. A later call replaces an earlier one.
-//
-// This Guard bypasses at once. Others check every 2 seconds while they are in use, without delaying a call, so they
-// follow within 2 seconds and a round trip. A Guard that was not in use follows a round trip after its first call. One
-// that cannot reach Redis does not change, but a bypass that it knows of still ends in time.
-//
-// The error is a *RedisError if Redis may not have learned of it.
+// BypassFleet is Bypass(true) for all Guards with this Prefix, for d, at most 24 hours; 0 ends it now. A later call
+// replaces an earlier one. This Guard bypasses at once; others that are in use follow within 2 seconds and a round
+// trip. The error is a *RedisError if Redis may not have learned of it.
 func (g *Guard) BypassFleet(ctx context.Context, d time.Duration) error {
 	switch {
 	case g == nil:

@@ -23,11 +23,9 @@ import (
 	"github.com/cacheguard/go/internal/watch"
 )
 
-// New returns a Guard. It does no I/O and starts no goroutine. An unreachable Redis is not an error here:
-// EventRedisError and the Logger report it later. The error names every field of cfg that is out of range.
-//
-// New refuses a client that may read from anywhere but the primary, because it would return invalidated values: a
-// client with a client-side cache, and a cluster client that may read from replicas. A failover client must not be
+// New returns a Guard. It does no I/O and starts no goroutine: an unreachable Redis is not an error here. The error
+// names every field of cfg that is out of range. New refuses a client that may read from anywhere but the primary (a
+// client-side cache, a cluster's replicas), because it would return invalidated values. A failover client must not be
 // ReplicaOnly either, but New cannot see that.
 func New(rdb Redis, cfg Config) (*Guard, error) {
 	err := errors.Join(goredis.CheckPrimary(rdb), checkLocal(rdb, &cfg), send.CheckReplicas(rdb, cfg.Replicas), cfg.check())

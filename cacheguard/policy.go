@@ -26,6 +26,7 @@ type policy struct {
 	patience                   time.Duration // of a Get that has a stale value
 	jitter, earlyRefresh       float64
 	codec                      Codec
+	noLocal                    bool // the local tier has no part in it
 	names                      failure.Names
 	notFound                   error            // the program's error for absence; nil: ErrNotFound, as a loader returns it
 	isNotFound                 func(error) bool // of other errors of loaders; nil: none is

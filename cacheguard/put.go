@@ -11,15 +11,14 @@ import (
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
-// Put is Update for a write that returns the new value of the source. Put stores this value in the step that ends the
-// update, so that the first Get afterwards is a hit. TTL, Jitter and StaleFor apply as they do to a load. The value has
-// the tags that the Cache's Tags names, and write can use SetTags and SetTTL as a loader does: a Cache whose loader
-// sets tags needs them here, too.
+// Put is Update for a write that returns the new value of the source. It stores this value in the step that ends the
+// update, so that the first Get afterwards is a hit. TTL, Jitter, StaleFor and Tags apply as they do to a load, and
+// write can use SetTags and SetTTL as a loader does.
 //
 // Everything said of Update holds, also for the error. Nothing is stored, and the key is merely invalidated, if write
-// or Put fails, the lock is lost, write takes longer than UpdateTimeout, something else invalidates the key while write
-// runs, or Redis refuses the value, or the Guard is bypassed. With UpdateAnyway and without Redis, nothing is stored
-// either, and neither with the context of an Intent or of another write, whose transaction may still be rolled back.
+// or Put fails, the lock is lost, UpdateTimeout is over, something else invalidates the key or a tag of the value (also
+// write's Also), Redis refuses the value, or the Guard is bypassed; nor without Redis, or with the context of another
+// transaction.
 func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) (V, error)) error {
 	if c == nil {
 		return notCalled(errNilCache)

@@ -96,7 +96,7 @@ func (r *wanted[V]) confirm(ctx context.Context, g *Guard, spec *loadSpec[V]) (r
 		r.result = &readResult[V]{state: revoked, entry: got.entry}
 		return nil, nil
 	}
-	if g.local != nil && !got.entry.Ends && !r.epochs.Ends && got.kept.CompareAndSwap(false, true) {
+	if g.local != nil && !spec.policy.noLocal && !got.entry.Ends && !r.epochs.Ends && got.kept.CompareAndSwap(false, true) {
 		keep(g, r.key, spec.policy, r.mark, r.read, got, r.epochs.Under)
 	}
 	return nil, nil

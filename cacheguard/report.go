@@ -112,9 +112,9 @@ func (g *Guard) tellStale(key string, past time.Duration) {
 	g.observers.tell(context.Background(), Event{What: EventStale, Key: key, Kind: g.kinds.of(key).name, Took: past})
 }
 
-// judge reports a load, once, and notes whether it failed, unless nobody waits for it any more: then its error says
+// tellEnd reports a load, once, and notes whether it failed, unless nobody waits for it any more: then its error says
 // nothing about the source.
-func (l *loaders) judge(ctx context.Context, j *load, load *loading, took time.Duration, err error) {
+func (l *loaders) tellEnd(ctx context.Context, j *load, load *loading, took time.Duration, err error) {
 	if load.judged.Swap(true) {
 		return
 	}

@@ -140,28 +140,24 @@ func (l *loading) within(g *Guard) bool {
 	return false
 }
 
-// SetTTL chooses the TTL of the entry being loaded, or written by a Put. A loader or write calls it with the context
-// that it was given; with another context it does nothing. The Guard's Jitter and StaleFor apply as always. The last
-// call counts; in a loader of GetMany, it applies to all its keys. With a ttl of 0 or less, the value reaches those who
-// wait for it, but is not stored. For ErrNotFound, the shorter of ttl and NegativeTTL counts.
+// SetTTL chooses the TTL of the entry being loaded, or written by a Put; Jitter and StaleFor apply as always. It is
+// called with the context that the loader or write was given; with another one it does nothing. The last call counts;
+// in a loader of GetMany, for all its keys. With 0 or less, the value reaches those who wait for it, but is not stored.
+// For ErrNotFound, the shorter of ttl and NegativeTTL counts.
 func SetTTL(ctx context.Context, ttl time.Duration) {
 	if l := loadingOf(ctx); l != nil {
 		l.ttl.Store(int64(min(max(ttl, 0), longest)))
 	}
 }
 
-// SetTags adds tags to the entry being loaded, or written by a Put, so that InvalidateTags finds it. A loader or write
-// calls it with the context that it was given; with another context it does nothing. In GetMany, the tags apply to all
-// keys of a call of load. Remembered absence has tags too.
+// SetTags adds tags to the entry being loaded, or written by a Put, so that InvalidateTags finds it. It is called with
+// the context that the loader or write was given; with another context it does nothing. In GetMany, the tags apply to
+// all keys of a call of load. Remembered absence has tags too.
 //
 // An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. Beyond that, the value reaches those who wait
-// for it, but is not stored, and EventUnstorable has the reason.
-//
-// A value with tags is not stored if one of its tags may have been invalidated since its load began. A tag that the
-// Guard did not know before the load counts as invalidated if any tag was; the next load of the key knows it.
-//
-// A hit asks Redis for the value and for what says that it is valid in one request, with the tags that the key had
-// last. If it has others now, they cost another one.
+// for it, but is not stored (EventUnstorable). Nor is one with a tag that may have been invalidated since its load
+// began; a tag that the Guard did not know counts as invalidated if any was. Tags other than the key had last cost a
+// hit a round trip.
 func SetTags(ctx context.Context, tags ...string) {
 	if l := loadingOf(ctx); l != nil {
 		l.addTags(tags)

@@ -13,14 +13,10 @@ import (
 //   - every script of a Get, an Invalidate, an Update and an Intend does what it should;
 //   - messages arrive, and, if there is a local tier, invalidations reach it, and scripts may publish.
 //
-// On a *redis.Ring without Config.WriteLock it says to the Logger that Update, UpdateMany and Put will be refused.
-//
-// It uses keys of its own, and removes them, but for the epoch of the Prefix, which all entries share. It takes at most
-// until ctx ends, or 10 seconds if ctx has no deadline. It does not wait for Redis to recover: it returns at once when
-// Redis refuses the connection, the password or a command. The error names what was refused, or says that Redis is slow
-// if only the time was over, and the server, as in "valkey 8.0.1, cluster"; when all is well, the Logger gets that
-// name. A Redis before 7.0 is refused as too old. A server that tells neither INFO nor HELLO is unknown, and nothing
-// else.
+// It removes what it stores, but for the epoch of the Prefix. It takes at most until ctx ends, or 10 seconds if ctx has
+// no deadline, and does not wait for Redis to recover. The error names what was refused, or says that Redis is slow,
+// and the server, as in "valkey 8.0.1, cluster"; when all is well, the Logger gets that name, and what a *redis.Ring
+// cannot do.
 func (g *Guard) SelfCheck(ctx context.Context) error {
 	if err := g.begin(); err != nil {
 		return err

@@ -8,20 +8,10 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
-// LocalConfig describes a tier of decoded values in this process, in front of Redis. Set MaxBytes or MaxEntries to
-// switch it on; setting both is an error. It is not available on a Ring.
-//
-// A Get that the tier answers costs no round trip. The price is a weaker promise: an Invalidate on another instance
-// reaches this tier by a message. Until the message arrives, Get may return the older value, but never for longer than
-// MaxLag. Normally that is the time of one message through Redis. On the instance that called Invalidate there is no
-// such delay.
-//
-// While it is not known that messages arrive, or a message is known to be missing, Get does not use the tier,
-// except for stale values (StaleFor) when Redis does not answer either. When the subscription is back, the tier starts
-// empty.
-//
-// The tier only keeps entries that a Guard with a tier, StaleFor or EarlyRefresh stored: others do not say how long
-// they are fresh.
+// LocalConfig describes a tier in the process. It is off unless MaxBytes or MaxEntries is set. Invalidations reach it
+// by messages, usually within a millisecond: docs/guarantees.md has the limits. Loaders, and calls with the context of
+// an Intent or a write, get nothing from it. It only keeps entries that a Guard with a tier, StaleFor or EarlyRefresh
+// stored.
 type LocalConfig struct {
 	// MaxBytes bounds the tier by the size of its keys and encoded values, with 256 bytes added for each. Decoded
 	// values may take more than that.
@@ -34,12 +24,9 @@ type LocalConfig struct {
 	// Default: 5 seconds.
 	TTL time.Duration
 
-	// MaxLag is how old the tier's answers may be: none is of a key that was invalidated so long ago, or before, by
-	// anybody whose user may publish. The tier is served from only while an echo is younger: a message that this
-	// process had a script in Redis publish, on the road that messages of invalidations take, and that came back. While
-	// there is none, Redis is asked; so nothing is served from the tier on a server whose scripts may not publish. At
-	// least 100 milliseconds; -1: as long as TTL, by messages that nobody checks. An echo is asked for twice in this
-	// time while the tier is in use. The limits are in docs/guarantees.md. Default: 1 second.
+	// MaxLag is how old the tier's answers may be: none is of a key that was invalidated so long ago, or before. That is
+	// checked by messages, twice in this time; while none comes back, Redis is asked, as on a server whose scripts may
+	// not publish. At least 100 milliseconds; -1: as long as TTL, unchecked. Default: 1 second.
 	MaxLag time.Duration
 
 	// HotKeys limits the tier to that many keys: the ones this process asked for most in the last seconds, if it asked

@@ -2,7 +2,6 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/cacheguard/go/internal/cache/write"
@@ -12,38 +11,32 @@ import (
 )
 
 // Update writes to the source so that no Get that begins after Update returned, in any process, returns an older value,
-// even if write fails or this process dies. It is for data that changes seldom and must not be read stale.
+// even if write fails or this process dies. Write contains the commit, or use Intend: if the source changes only after
+// Update returned, readers in between store the old value. A write that changes more than its keys names that with
+// Also.
 //
-// Write contains the commit, or use Intend: if the source changes only after Update returned, readers in between store
-// the old value. A write that changes more than its keys names that with Also.
+// Update waits for the write lock of the key until ctx ends. While write runs, up to UpdateTimeout, no load stores a
+// value, and a Get that misses waits, up to WaitTimeout. The context given to write ends when ctx does and when the
+// lock is lost. It carries a fencing token (rwlock.FenceFrom): a write that checks it in the source cannot overwrite a
+// later one. What a Get of any key loads with it is for write alone. An Update of the key within write returns
+// ErrReentrant; Updates of other keys there can wait for each other in a circle: use UpdateMany.
 //
-// Update waits for the write lock of the key (package rwlock, with the Guard's Prefix) until ctx ends. While write
-// runs, up to UpdateTimeout, no load stores a value. A Get that misses waits for the end of the update, up to
-// WaitTimeout, and then loads without storing.
+// Update returns write's error, joined with what went wrong around it. ClassOf says what to tell a client, Written
+// whether write was called. It was not, if the error
 //
-// The context given to write ends when ctx does and when the lock is lost. It carries a fencing token
-// (rwlock.FenceFrom): a write that checks the token in the source cannot overwrite a later one, even if this process
-// was paused. With this context, a Get of the key does not wait, and an Update of it returns ErrReentrant. What a Get
-// of any key loads with it is for write alone, as with Intent.Context, because it may not be committed yet. Updates of
-// other keys within write can wait for each other in a circle; use UpdateMany instead.
+//   - is ErrClosed, or a *RedisError whose Op is update (but see Config.UpdateAnyway), at once while the breaker is
+//     open;
+//   - matches rwlock.ErrNotAcquired: ctx ended, or a lock was lost before that;
+//   - is about the key, empty or of more than 65,536 bytes, or about a *redis.Ring without Config.WriteLock.
 //
-// Update returns write's error, joined with what went wrong around it. Written tells whether write was called:
+// Otherwise it was called. Another one may have run beside it if the error matches rwlock.ErrLeaseLost (also because
+// write took longer than UpdateTimeout), rwlock.ErrRevoked or rwlock.ErrClosed. With a *RedisError whose Op is
+// invalidate, the invalidation is pending, as after Invalidate. Any other error than write's means that the lock's
+// release was not acknowledged: it ends within LeaseTTL.
 //
-//   - Write was not called with an empty key or, unless Config.WriteLock takes it, one of more than 65,536 bytes, which no lock can have.
-//   - Write was not called on a *redis.Ring without Config.WriteLock: two could hold the lock.
-//   - Write was not called when the error matches rwlock.ErrNotAcquired (ctx ended, or a lock was lost before that) or
-//     ErrClosed, or is a *RedisError whose Op is update (but see Config.UpdateAnyway). The latter comes at once while the circuit breaker is
-//     open (Config.RedisTimeout).
-//   - Otherwise write was called. Another Update may have run beside it when the error matches rwlock.ErrLeaseLost (also
-//     because write took longer than UpdateTimeout), rwlock.ErrRevoked or rwlock.ErrClosed.
-//   - With a *RedisError whose Op is invalidate, Redis did not learn of the end of the update. The invalidation is pending, as
-//     after Invalidate, and nobody stores a value until the intent has expired, twice LeaseTTL after its last renewal.
-//   - Any error other than these and write's means that the lock could not be released. It ends within LeaseTTL, and
-//     everything else is done.
-//
-// A process that dies in write keeps others from storing until its intent has expired. If a process is paused for
-// longer than that, then writes, and dies before Update returns, an older value can stay until its TTL. Errors, panics
-// and slow writes leave nothing else behind.
+// A process that dies in write keeps others from storing until its intent has expired, twice LeaseTTL after its last
+// renewal. If a process is paused for longer than that, then writes, and dies before Update returns, an older value can
+// stay until its TTL.
 func (g *Guard) Update(ctx context.Context, key string, write func(context.Context) error) error {
 	return g.UpdateMany(ctx, []string{key}, write)
 }
@@ -60,8 +53,8 @@ func (g *Guard) update(ctx context.Context, keys []string, v write.Value, write 
 	if g == nil {
 		return notCalled(errNilGuard)
 	}
-	called := false
-	defer func() { err = saying(err, called) }()
+	called, committed := false, false
+	defer func() { err = saying(err, called, committed) }()
 	if err := checkUpdate(ctx, g, keys, write); err != nil {
 		return err
 	}
@@ -72,7 +65,11 @@ func (g *Guard) update(ctx context.Context, keys []string, v write.Value, write 
 	g.named(ctx, keys, nil)
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
-	called, err = g.writes.Update(ctx, union(keys), v, write)
+	called, err = g.writes.Update(ctx, union(keys), v, func(ctx context.Context) error {
+		err := write(ctx)
+		committed = err == nil
+		return err
+	})
 	return err
 }
 
@@ -108,35 +105,3 @@ func (g *Guard) oneWriter() error {
 	}
 	return nil
 }
-
-// Written reports whether write was called, by the error of an Update, UpdateMany or Put: if it was not, nothing has
-// changed, and the call can be repeated. Of an error of Intend it says that nothing was announced, so that nothing
-// should be written. After Done, and for any other error, it is true: something may have been written. It is true for
-// nil.
-func Written(err error) bool {
-	var called *calledError
-	if errors.As(err, &called) {
-		return called.written
-	}
-	return !errors.Is(err, ErrClosed)
-}
-
-// calledError is an error that says whether write was called. The outermost counts: the write of one Update may return
-// the error of another.
-type calledError struct {
-	error
-	written bool
-}
-
-func (e *calledError) Unwrap() error { return e.error }
-
-// saying marks an error with whether write was called, if that is needed.
-func saying(err error, called bool) error {
-	if err == nil || called && Written(err) || !called && err == ErrClosed { //nolint:errorlint // itself: it says so, and callers may compare it
-		return err
-	}
-	return &calledError{err, called}
-}
-
-// notCalled marks an error of a call that has not called write.
-func notCalled(err error) error { return saying(err, false) }

@@ -42,18 +42,13 @@ type Warmed struct {
 	Failed  int
 }
 
-// Warm loads the things that the cache does not have, so that callers find them. It is for an instance that is to serve
-// soon: after a deployment with a new CacheConfig.Version, say, with the ids from a query or a list of keys.
-//
-// Its loads wait until no caller's load waits for a slot of MaxLoads or Config.Limiter, so they never make a caller
-// wait for a free slot; a load that runs is not interrupted. As usual, there is one load of a key in the fleet:
-// instances that warm the same things share the work. Entries get their TTL with Jitter, so they do not end together.
-// EventGet is not called.
+// Warm loads the things that the cache does not have, for an instance that is to serve soon: after a deployment with a
+// new CacheConfig.Version, say, with the ids from a query. Its loads take only slots that nobody waits for, and there
+// is one load of a key in the fleet, so instances that warm the same things share the work. EventGet is not reported.
 //
 // Warm ends when ids do, and when ctx ends: then the error is its cause. It goes on if a load fails: the error is then
-// a *KeyError, of the first one. With the context of an Intent, or of a write, it is an error, as nothing may be
-// stored. A thing whose load is rejected (EventRejected) is loaded once more; if nothing is stored then either, it
-// counts as failed. A thing that cannot be cached (Redis does not answer, Bypass is on, Config.Gate says no) is not
+// a *KeyError, of the first one. With the context of an Intent, or of a write, it is an error. A thing whose load is
+// rejected is loaded once more; what cannot be cached (Redis does not answer, Bypass is on, Config.Gate refuses) is not
 // loaded, and counts as failed.
 func (c *Cache[K, V]) Warm(ctx context.Context, ids iter.Seq[K], cfg WarmConfig) (Warmed, error) {
 	if c == nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -144,18 +143,18 @@ func (a *api) answer(of func(*http.Request) (any, error)) http.HandlerFunc {
 // fail says what an error means to the client: whose fault it is, and whether it helps to try again.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	_, wrong := errors.AsType[badRequest](err)
-	_, withoutRedis := errors.AsType[*cacheguard.RedisError](err)
-	late := withoutRedis || errors.Is(err, context.DeadlineExceeded)
-	switch {
+	switch class := cacheguard.ClassOf(err, sql.ErrNoRows); {
 	case wrong:
 		http.Error(w, err.Error(), http.StatusBadRequest)
-	case errors.Is(err, sql.ErrNoRows):
+	case class == cacheguard.ClassAbsent:
 		http.Error(w, "there is none", http.StatusNotFound)
-	case errors.Is(err, context.Canceled): // by the client, who reads nothing any more
-	case !cacheguard.Written(err), late && r.Method != http.MethodPost:
-		// Nothing was written, or to repeat it mends it. A POST that may have been made must not be repeated: a discount would be given twice.
+	case class == cacheguard.ClassCommitted: // it is written, and the Guard goes on telling Redis
+		w.WriteHeader(http.StatusNoContent)
+	case class == cacheguard.ClassUnavailable:
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "try again", http.StatusServiceUnavailable)
+	case class == cacheguard.ClassCanceled: // nobody knows whether a POST was made: if it was, a repeated discount would be given twice
+		http.Error(w, "it took too long", http.StatusGatewayTimeout)
 	default:
 		a.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
 		http.Error(w, "internal error", http.StatusInternalServerError)

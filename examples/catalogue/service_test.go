@@ -84,7 +84,7 @@ func TestADiscountIsToBeRepeatedOnlyIfItWasNotGiven(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	i.handler.ServeHTTP(w, httptest.NewRequestWithContext(late, http.MethodPost, path, http.NoBody))
-	expect.Equal(t, "the deadline comes during the statement", w.Code, http.StatusInternalServerError)
+	expect.Equal(t, "the deadline comes during the statement", w.Code, http.StatusGatewayTimeout)
 	asked.begun = nil
 	env.Settle()
 	expect.Equal(t, "intents that stand", i.catalogue.guard.Stats().Intents, 0)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 	"github.com/cacheguard/go/middleware"
@@ -103,11 +104,14 @@ func answer(w http.ResponseWriter, what any, err error, tag string) {
 }
 
 func fail(w http.ResponseWriter, err error) {
-	if errors.Is(err, sql.ErrNoRows) {
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // the database's own word
 		http.Error(w, "there is none", http.StatusNotFound)
-		return
+	case cacheguard.ClassOf(err) == cacheguard.ClassCommitted: // the price has changed, and the Guard goes on telling Redis
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	}
-	http.Error(w, err.Error(), http.StatusServiceUnavailable)
 }
 
 func number(w http.ResponseWriter, s string) (n int, ok bool) {

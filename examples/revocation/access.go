@@ -25,48 +25,36 @@ var (
 // Access says who may do what.
 type Access struct {
 	db          *sql.DB
-	strict      *cacheguard.Guard // revoked when the call returns
-	quick       *cacheguard.Guard // revoked within Local.MaxLag
-	permissions *cacheguard.Cache[int64, []string]
-	apiKeys     *cacheguard.Cache[string, int64] // users, by the hash of the key
-	sessions    *cacheguard.Cache[string, int64] // users, by the hash of the token
-	flags       *cacheguard.Cache[string, bool]
+	guard       *cacheguard.Guard
+	permissions *cacheguard.Cache[int64, []string] // NoLocal: revoked when the call returns
+	apiKeys     *cacheguard.Cache[string, int64]   // the same; users, by the hash of the key
+	sessions    *cacheguard.Cache[string, int64]   // revoked within Local.MaxLag; users, by the hash of the token
+	flags       *cacheguard.Cache[string, bool]    // the same
 }
 
 // Open returns the Access of an instance. Prefix is the same for all of them.
 func Open(rdb *redis.Client, prefix string, db *sql.DB) (*Access, error) {
-	a := &Access{db: db}
-	strict := cacheguard.Config{Prefix: prefix + "-strict", TTL: 10 * time.Minute, FailClosed: true, UpdateAnyway: true}
-	quick := cacheguard.Config{
-		Prefix: prefix + "-quick", TTL: 10 * time.Minute, UpdateAnyway: true,
+	guard, err := cacheguard.New(rdb, cacheguard.Config{
+		Prefix: prefix, TTL: 10 * time.Minute, FailClosed: true, UpdateAnyway: true,
 		Local: cacheguard.LocalConfig{MaxEntries: 100_000, TTL: time.Minute}, // MaxLag: 1 s
+	})
+	if err != nil {
+		return nil, err
 	}
-	var errs [6]error
-	a.strict, errs[0] = cacheguard.New(rdb, strict)
-	a.quick, errs[1] = cacheguard.New(rdb, quick)
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	a.permissions, errs[2] = cacheguard.NewCache(a.strict, cacheguard.CacheConfig[int64, []string]{Name: "permissions", Load: a.loadPermissions})
-	a.apiKeys, errs[3] = cacheguard.NewCache(a.strict, cacheguard.CacheConfig[string, int64]{Name: "key", Load: a.loadKey, NotFound: ErrUnknown})
-	a.sessions, errs[4] = cacheguard.NewCache(a.quick, cacheguard.CacheConfig[string, int64]{Name: "session", Load: a.loadSession, NotFound: ErrUnknown})
-	a.flags, errs[5] = cacheguard.NewCache(a.quick, cacheguard.CacheConfig[string, bool]{Name: "flag", Load: a.loadFlag})
+	a := &Access{db: db, guard: guard}
+	var errs [4]error
+	a.permissions, errs[0] = cacheguard.NewCache(guard, cacheguard.CacheConfig[int64, []string]{Name: "permissions", Load: a.loadPermissions, NoLocal: true})
+	a.apiKeys, errs[1] = cacheguard.NewCache(guard, cacheguard.CacheConfig[string, int64]{Name: "key", Load: a.loadKey, NotFound: ErrUnknown, NoLocal: true})
+	a.sessions, errs[2] = cacheguard.NewCache(guard, cacheguard.CacheConfig[string, int64]{Name: "session", Load: a.loadSession, NotFound: ErrUnknown})
+	a.flags, errs[3] = cacheguard.NewCache(guard, cacheguard.CacheConfig[string, bool]{Name: "flag", Load: a.loadFlag})
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
 }
 
-// Close closes the Guards.
-func (a *Access) Close() error {
-	var errs []error
-	for _, g := range []*cacheguard.Guard{a.strict, a.quick} {
-		if g != nil {
-			errs = append(errs, g.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
+// Close closes the Guard.
+func (a *Access) Close() error { return a.guard.Close() }
 
 // Admit returns nil if the session or API key stands, and its user has the permission.
 func (a *Access) Admit(ctx context.Context, token, permission string) error {

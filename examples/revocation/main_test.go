@@ -132,7 +132,7 @@ func TestASessionIsAdmittedFromSignInOnAndTheCacheDoesNotOutliveIt(t *testing.T)
 	expect.Equal(t, "ended", byHTTP(a, "ended"), http.StatusUnauthorized)
 	expect.Equal(t, "ends", byHTTP(a, "ends"), http.StatusOK)
 	redistest.Await(t, "it is stored", func() bool {
-		in, err := a.quick.Inspect(t.Context(), a.sessions.Key(hash("ends")))
+		in, err := a.guard.Inspect(t.Context(), a.sessions.Key(hash("ends")))
 		must(t, err)
 		return in.FreshFor > 0 && in.FreshFor <= time.Minute
 	})

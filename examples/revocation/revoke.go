@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -50,20 +49,15 @@ func (a *Access) SetFlag(ctx context.Context, name string, on bool) error {
 
 // Dismiss ends all that a user has, in one transaction. If this process dies in the middle of it, the intents end by themselves.
 func (a *Access) Dismiss(ctx context.Context, user int64) error {
-	strict, err := a.strict.Intend(ctx, cacheguard.Changes{Keys: []string{a.permissions.Key(user)}, Tags: []string{ownedBy(user)}})
+	in, err := a.guard.Intend(ctx, cacheguard.Changes{Keys: []string{a.permissions.Key(user)}, Tags: []string{ownedBy(user)}})
 	if err != nil {
 		return err // nothing is written
 	}
-	defer strict.Done(ctx) // does nothing the second time
-	quick, err := a.quick.Intend(ctx, cacheguard.Changes{Tags: []string{ownedBy(user)}})
-	if err != nil {
-		return err
-	}
-	defer quick.Done(ctx)
+	defer in.Done(ctx) // does nothing the second time
 	if err := a.deleteUser(ctx, user); err != nil {
 		return err
 	}
-	return errors.Join(strict.Done(ctx), quick.Done(ctx))
+	return in.Done(ctx)
 }
 
 func (a *Access) deleteUser(ctx context.Context, user int64) error {
@@ -85,7 +79,7 @@ func (a *Access) Feed() (*outbox.Feed, error) {
 	id := func(r cdc.Row) (string, error) { return r.String("id") }
 	return outbox.New(a.db, outbox.Config{
 		Dialect: outbox.SQLite,
-		Guards:  []*cacheguard.Guard{a.strict, a.quick},
+		Guards:  []*cacheguard.Guard{a.guard},
 		Tables: []cdc.Table{
 			cdc.Rows("sessions", a.sessions, id),
 			cdc.Rows("api_keys", a.apiKeys, id),

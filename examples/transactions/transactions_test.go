@@ -33,7 +33,7 @@ func TestARollbackChangesNothing(t *testing.T) {
 	forEach(t, func(w *world) {
 		w.see("before", before)
 		err := w.all[0].Buy(w.Context(), customer, boot, 11)
-		expect.Equal(w, "what a POST answers", shop.Status(err), http.StatusInternalServerError)
+		expect.Equal(w, "what a POST answers", shop.Status[cacheguard.ClassOf(err)], http.StatusInternalServerError)
 		w.see("afterwards", before)
 		expect.Equal(w, "intents that stand", w.all[0].guard.Stats().Intents, 0)
 		expect.ErrorIs(w, w.all[0].Buy(w.Context(), customer, boot, 1))
@@ -92,7 +92,7 @@ func TestAPOSTWhoseClientLeavesAfterTheCommitIsCreated(t *testing.T) {
 			done.Release()
 			err := <-sold
 			w.proxy.Refuse(false)
-			expect.Equal(w, "what the POST answers", shop.Status(err), http.StatusCreated)
+			expect.Equal(w, "what the POST answers", shop.Status[cacheguard.ClassOf(err)], http.StatusCreated)
 			expect.Equal(w, "Redis failed", err != nil, fails)
 			redistest.Await(w, "Redis has been told", func() bool { return w.sees(w.all[1]) == want })
 		}
@@ -104,7 +104,7 @@ func TestAPOSTIsRepeatedOnlyIfNothingWasWritten(t *testing.T) {
 		w.see("before", before)
 		w.proxy.Refuse(true)
 		err := w.all[0].Buy(w.Context(), customer, boot, 1)
-		expect.Equal(w, "without Redis", shop.Status(err), http.StatusServiceUnavailable)
+		expect.Equal(w, "without Redis", shop.Status[cacheguard.ClassOf(err)], http.StatusServiceUnavailable)
 		expect.Equal(w, "written", cacheguard.Written(err), false)
 		w.proxy.Refuse(false)
 		redistest.Await(w, "Redis is asked again", func() bool {
@@ -117,7 +117,7 @@ func TestAPOSTIsRepeatedOnlyIfNothingWasWritten(t *testing.T) {
 		w.proxy.Refuse(true)
 		commit()
 		err = <-sold
-		expect.Equal(w, "Redis fails after the commit", shop.Status(err), http.StatusCreated)
+		expect.Equal(w, "Redis fails after the commit", shop.Status[cacheguard.ClassOf(err)], http.StatusCreated)
 		expect.Equal(w, "written", cacheguard.Written(err), true)
 		w.proxy.Refuse(false)
 		redistest.Await(w, "Redis has been told", func() bool { return w.sees(w.all[1]) == afterSale })

@@ -41,6 +41,7 @@ var operations = map[string]operation{
 	"Intent.Context":       {1, (*worker).intend, true},
 	"Also":                 {6, (*worker).updateAlso, false},
 	"Written":              {1, (*worker).updateAlso, false},
+	"ClassOf":              {1, (*worker).updateAlso, false},
 	"Cache.Guard":          {1, (*worker).stats, false},
 	"Guard.Bypass":         {1, (*worker).bypass, false},
 	"Guard.BypassFleet":    {1, (*worker).bypassFleet, false},
@@ -83,7 +84,7 @@ var names = slices.Sorted(maps.Keys(operations))
 // named are those whose errors have names in docs/guarantees.md.
 var named = []string{
 	"Guard.Invalidate", "Guard.InvalidateTags", "Guard.InvalidateAll", "Guard.Update", "Guard.UpdateMany", "Guard.Intend", "Intent.Also", "Intent.Done", "Intent.Context",
-	"Also", "Written", "Cache.Key", "Cache.Changes", "Cache.Invalidate", "Cache.InvalidateAll", "Cache.Update", "Cache.Put", "a thing and its view", "a block",
+	"Also", "Written", "ClassOf", "Cache.Key", "Cache.Changes", "Cache.Invalidate", "Cache.InvalidateAll", "Cache.Update", "Cache.Put", "a thing and its view", "a block",
 	"a thing's intent", "a birth",
 	"an error that means: not written", // a mistake
 }

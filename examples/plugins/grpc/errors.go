@@ -60,6 +60,9 @@ func Status(err error) error {
 	if e, is := errors.AsType[withStatus](err); is {
 		return e
 	}
+	if cacheguard.ClassOf(err) == cacheguard.ClassUnavailable {
+		return grpcstatus.Error(codes.Unavailable, "try again")
+	}
 	return grpcstatus.FromContextError(err).Err() // Unknown, if it is no context's
 }
 

@@ -6,6 +6,7 @@ package ent
 
 import (
 	"context"
+	"errors"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/examples/transactions/ent/db"
@@ -38,7 +39,7 @@ func (s *Shop) transact(ctx context.Context, c cacheguard.Changes, write func(*d
 		return err // nothing was written
 	}
 	// After the commit, a rollback or a panic.
-	defer func() { err = shop.Ended(err, in.Done(ctx)) }()
+	defer func() { err = errors.Join(err, in.Done(ctx)) }()
 	tx, err := s.client.Tx(ctx)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package gorm
 
 import (
 	"context"
+	"errors"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -35,7 +36,7 @@ func (s *Shop) transact(ctx context.Context, c cacheguard.Changes, write func(*g
 		return err // nothing was written
 	}
 	// After the commit, a rollback or a panic.
-	defer func() { err = shop.Ended(err, in.Done(ctx)) }()
+	defer func() { err = errors.Join(err, in.Done(ctx)) }()
 	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { return write(tx, in) }) // commits
 }
 

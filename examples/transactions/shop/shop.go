@@ -4,7 +4,6 @@ package shop
 import (
 	"context"
 	_ "embed" // for the tables
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -74,28 +73,8 @@ func (c Caches) Sale(customer, product int64) cacheguard.Changes {
 	return changes
 }
 
-// Committed is an error of Done after a commit.
-type Committed struct{ error }
-
-func (c Committed) Unwrap() error { return c.error }
-
-// Ended is the error of a transaction that returned one, and after which Done returned another.
-func Ended(transaction, done error) error {
-	if transaction != nil || done == nil {
-		return transaction
-	}
-	return Committed{done}
-}
-
-// Status is what a POST answers after a transaction.
-func Status(err error) int {
-	_, committed := errors.AsType[Committed](err)
-	_, ofRedis := errors.AsType[*cacheguard.RedisError](err)
-	switch {
-	case err == nil, committed: // the Guard goes on telling Redis: to repeat the transaction would be wrong
-		return http.StatusCreated
-	case !cacheguard.Written(err), ofRedis: // nothing was written, or it was rolled back because of Redis: try again
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
+// Status is what a POST answers. An error of Done after a commit is none for the client: to repeat the transaction would be wrong.
+var Status = map[cacheguard.Class]int{
+	cacheguard.ClassNone: http.StatusCreated, cacheguard.ClassCommitted: http.StatusCreated, cacheguard.ClassAbsent: http.StatusNotFound,
+	cacheguard.ClassUnavailable: http.StatusServiceUnavailable, cacheguard.ClassCanceled: http.StatusGatewayTimeout, cacheguard.ClassFailed: http.StatusInternalServerError,
 }

@@ -31,7 +31,7 @@ func (s *Shop) transact(ctx context.Context, c cacheguard.Changes, write func(*s
 		return err // nothing was written
 	}
 	// After the commit, a rollback or a panic.
-	defer func() { err = shop.Ended(err, in.Done(ctx)) }()
+	defer func() { err = errors.Join(err, in.Done(ctx)) }()
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package sqlc
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -36,7 +37,7 @@ func (s *Shop) transact(ctx context.Context, c cacheguard.Changes, write func(*d
 		return err // nothing was written
 	}
 	// After the commit, a rollback or a panic.
-	defer func() { err = shop.Ended(err, in.Done(ctx)) }()
+	defer func() { err = errors.Join(err, in.Done(ctx)) }()
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return write(s.queries.WithTx(tx), in) }) // commits
 }
 

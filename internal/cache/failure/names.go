@@ -55,7 +55,7 @@ func (s *Names) Encode(err error, text string) string {
 	text = text[:min(len(text), maxText)]
 	var matched []string
 	for _, name := range s.names {
-		if len(matched) < s.most && errors.Is(err, s.byName[name]) {
+		if len(matched) < s.most && named(err, s.byName[name]) {
 			matched = append(matched, name)
 		}
 	}
@@ -68,6 +68,14 @@ func (s *Names) Encode(err error, text string) string {
 		return text
 	}
 	return nameMark + strings.Join(matched, nameSeparator) + nameMark + text
+}
+
+// named reports whether the error travels by the name of the other one, which may say so itself.
+func named(err, by error) bool {
+	if by, ok := by.(interface{ Names(error) bool }); ok { //nolint:errorlint // itself
+		return by.Names(err)
+	}
+	return errors.Is(err, by)
 }
 
 // Decode is the inverse: the text, and the errors that the names stand for here. Other names are left out.

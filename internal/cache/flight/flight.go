@@ -71,11 +71,12 @@ func (g *Group[K, R]) Enter(ctx context.Context, key K, run Run[R]) (t Ticket[K,
 		return t, ErrClosed
 	}
 	c, joined := g.calls[key]
-	if !joined {
-		c = g.beginLocked(ctx, key, run)
+	if joined {
+		c.callers.Add(1)
+		c.entered.Add(1)
+	} else {
+		c = g.beginLocked(ctx, key, run, 1)
 	}
-	c.callers.Add(1)
-	c.entered.Add(1)
 	return Ticket[K, R]{Joined: joined, group: g, key: key, call: c}, nil
 }
 
@@ -201,12 +202,15 @@ func (g *Group[K, R]) Start(ctx context.Context, key K, run Run[R]) bool {
 	if g.closed || g.calls[key] != nil {
 		return false
 	}
-	g.beginLocked(ctx, key, run).free = true
+	g.beginLocked(ctx, key, run, 0).free = true
 	return true
 }
 
-func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run Run[R]) *call[R] {
+// beginLocked begins a run, which may ask at once how many callers it has.
+func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run Run[R], callers int64) *call[R] {
 	c := &call[R]{done: make(chan struct{}), first: make(chan struct{})}
+	c.callers.Store(callers)
+	c.entered.Store(callers)
 	runCtx, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), waitersKey{}, &c.Waiters))
 	c.cancel = cancel
 	if g.calls == nil {

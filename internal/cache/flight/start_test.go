@@ -3,6 +3,7 @@ package flight_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -176,4 +177,24 @@ func TestClosedGroupStartsNothing(t *testing.T) {
 		expect.Equal(t, "Do", do(t.Context(), &g, "k", never(t)).outcome(), outcome{0, false, flight.ErrClosed})
 		g.Start(t.Context(), "k", never(t))
 	})
+}
+
+// What a run does may depend on whether somebody waits for it, also what it does first.
+func TestARunThatBeginsHasItsCaller(t *testing.T) {
+	t.Parallel()
+	var g group
+	var without atomic.Int64
+	for range 20_000 {
+		ticket, err := g.Enter(t.Context(), "k", func(ctx context.Context, _ func(int)) int {
+			if waiters := flight.WaitersOf(ctx); waiters.Callers() != 1 || waiters.Entered() != 1 {
+				without.Add(1)
+			}
+			return 0
+		})
+		expect.Must(t, err)
+		_, err = ticket.Wait(t.Context(), nil, always)
+		expect.Must(t, err)
+	}
+	expect.Equal(t, "runs without a caller", without.Load(), 0)
+	g.Close()
 }

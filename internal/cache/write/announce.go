@@ -8,6 +8,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/errs"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // stand is a change on one target, as its keeper sees it.
@@ -63,7 +64,7 @@ func (c *Change) Announce(ctx context.Context, places ...Names) error {
 	case err := <-placed:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("cacheguard: intend: %w", context.Cause(ctx))
+		return fmt.Errorf("cacheguard: intend: %w", lifecycle.Ended(ctx))
 	}
 }
 

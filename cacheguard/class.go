@@ -1,0 +1,144 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/run/lifecycle"
+)
+
+// Class is what an error of this package means to whoever asked, see ClassOf.
+type Class string
+
+// What a call of this package came to. docs/guarantees.md has an answer of HTTP and of gRPC for each.
+const (
+	ClassNone        Class = "none"        // no error
+	ClassAbsent      Class = "absent"      // there is no such thing: ErrNotFound, or what ClassOf was given
+	ClassUnavailable Class = "unavailable" // nothing was written; try again: Redis, its breaker, a closed Guard, a queue, LoadTimeout
+	ClassCommitted   Class = "committed"   // it is written, and other instances may read the old value for a while: no error for a client
+	ClassCanceled    Class = "canceled"    // a context ended; of a write, nobody knows whether it was made
+	ClassFailed      Class = "failed"      // the rest: what a loader or a write returned, or a mistake of the caller
+)
+
+// ClassOf says what an error that a call of this package returned means to whoever asked, by what it is and not by its
+// text. An error that matches one of absences is ClassAbsent, as ErrNotFound is: a NotFound of your own, such as
+// sql.ErrNoRows. ClassOf says the same on each instance, whichever ran the loader. Of several errors, as of a GetMany or from
+// errors.Join, it says what comes last in this order: committed, absent, failed, unavailable, canceled. A transaction's
+// error and that of Done are joined: then ClassCommitted says that the transaction has none. What a commit returns that
+// the program makes itself, ClassOf takes for what it looks like.
+func ClassOf(err error, absences ...error) Class {
+	switch e := err.(type) { //nolint:errorlint // each error of the tree has its turn
+	case nil:
+		return ClassNone
+	case *calledError:
+		return e.class(absences...)
+	case *RedisError:
+		if e.Op == "invalidate" {
+			return ClassCommitted
+		}
+		return ClassUnavailable
+	case *loadTimeout:
+		return ClassUnavailable
+	case *PanicError:
+		return ClassFailed
+	case *LoadError:
+		return worst(e.matched, func(err error) Class { class, _ := err.(travellingClass); return Class(class) })
+	case interface{ Unwrap() []error }:
+		return worst(e.Unwrap(), func(err error) Class { return ClassOf(err, absences...) })
+	}
+	switch err { //nolint:errorlint // itself
+	case ErrClosed, ErrNotCached, ErrNotReplicated, errNoSpareSlot, breaker.ErrOpen, lifecycle.ErrNotAcquired, lifecycle.ErrLockClosed:
+		return ClassUnavailable
+	case context.Canceled, context.DeadlineExceeded:
+		return ClassCanceled
+	}
+	if matches(err, ErrNotFound) || slices.ContainsFunc(absences, func(absence error) bool { return matches(err, absence) }) {
+		return ClassAbsent
+	}
+	if inner := errors.Unwrap(err); inner != nil {
+		return ClassOf(inner, absences...)
+	}
+	return ClassFailed
+}
+
+// byWeight has last what outweighs the others.
+var byWeight = []Class{ClassNone, ClassCommitted, ClassAbsent, ClassFailed, ClassUnavailable, ClassCanceled}
+
+// worst is what weighs most of the errors' classes; ClassFailed, if they have none.
+func worst(errs []error, classOf func(error) Class) Class {
+	most := 0
+	for _, err := range errs {
+		most = max(most, slices.Index(byWeight, classOf(err)))
+	}
+	if most == 0 {
+		return ClassFailed
+	}
+	return byWeight[most]
+}
+
+// matches reports whether the error says that there is no such thing, and is no panic that has something of the kind.
+func matches(err, absence error) bool {
+	return errors.Is(err, absence) && !errors.As(err, new(*PanicError))
+}
+
+// travellingClass is the class of a loader's error for other instances, who get no more of it than its text.
+type travellingClass Class
+
+func (c travellingClass) Error() string { return string(c) }
+
+// Names reports whether the error travels with this class.
+func (c travellingClass) Names(err error) bool { return ClassOf(err) == Class(c) }
+
+// Written reports whether something may have been written, by the error of an Update, UpdateMany, Put or Intent. If
+// not, write was not called, and nothing has changed; of Intend and Also, nothing was announced, so that nothing should
+// be written. It is true for nil, for an error of Done, and for what it does not know; of what a Get returns, it knows
+// all but an error of the loader's own.
+func Written(err error) bool {
+	var called *calledError
+	var redis *RedisError
+	switch {
+	case errors.As(err, &called):
+		return called.written
+	case errors.As(err, &redis) && redis.Op != "invalidate",
+		errors.As(err, new(*LoadError)), errors.As(err, new(*KeyError)), errors.As(err, new(*PanicError)), errors.As(err, new(*loadTimeout)),
+		errors.Is(err, ErrNotFound), errors.Is(err, ErrNotCached), errors.Is(err, ErrReentrant), errors.Is(err, ErrClosed):
+		return false
+	}
+	return true
+}
+
+// calledError is an error that says whether write was called, and returned nil. The outermost counts: the write of one
+// Update may return the error of another.
+type calledError struct {
+	error
+	written, committed bool
+}
+
+func (e *calledError) Unwrap() error { return e.error }
+
+// class is what the error means: what was perhaps written is not to be tried again, unless Redis does not know of it.
+func (e *calledError) class(absences ...error) Class {
+	var redis *RedisError
+	switch class := ClassOf(e.error, absences...); {
+	case e.committed:
+		return ClassCommitted
+	case class == ClassUnavailable && e.written && !(errors.As(e.error, &redis) && (redis.Op == "update" || redis.Op == "intend")):
+		return ClassFailed
+	default:
+		return class
+	}
+}
+
+// saying marks an error, if it does not say itself what is to be known of write.
+func saying(err error, called, committed bool) error {
+	e := &calledError{err, called, committed}
+	if err == nil || Written(err) == called && ClassOf(err) == e.class() {
+		return err
+	}
+	return e
+}
+
+// notCalled marks an error of a call that has not called write.
+func notCalled(err error) error { return saying(err, false, false) }
