@@ -138,7 +138,7 @@ func (f fleet) findings(e *env) (all []finding) {
 
 // unproved says that an instance may use another Redis, or one of which this is a copy.
 func (f fleet) unproved() string {
-	return "cacheguardctl cannot tell whether the instances use this Redis, or one that it was copied from: " + strings.ReplaceAll(f.unknown.Error(), "\n", "; ")
+	return strings.ReplaceAll(f.unknown.Error(), "\n", "; ") + ": so cacheguardctl cannot tell whether the instances use this Redis, or one that it was copied from"
 }
 
 // note says which instances use another Redis; empty: none is known to.

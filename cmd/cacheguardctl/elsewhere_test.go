@@ -133,11 +133,11 @@ func TestAnOrderWithoutAProofIsDoneAndSaysSo(t *testing.T) {
 	guard := newGuard(t, s.Client(t), prefix)
 	keep(t, guard, "a")
 	page := realPage(t, guard)
-	const says = "cacheguardctl cannot tell whether the instances use this Redis, or one that it was copied from: "
+	const says = ": so cacheguardctl cannot tell whether the instances use this Redis, or one that it was copied from"
 	expect.ErrorIs(t, s.Client(t).Do(t.Context(), "acl", "setuser", "poor", "on", ">secret", "~*", "&*", "+@all", "-set").Err())
 	poor := "redis://poor:secret@" + s.Addr()
-	ctl(t, poor, "--prefix", prefix, "invalidate", "--page", page, "a").want(t, done, "note: "+says+"NOPERM")
-	ctl(t, poor, "--prefix", prefix, "check", "--page", page).want(t, failed, says+"NOPERM")
+	ctl(t, poor, "--prefix", prefix, "invalidate", "--page", page, "a").want(t, done, "note: ", "NOPERM", says)
+	ctl(t, poor, "--prefix", prefix, "check", "--page", page).want(t, failed, "NOPERM", says)
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": s.Addr(), "two": redistest.Start(t).Addr()}})
 	t.Cleanup(func() { _ = ring.Close() }) // always nil
 	page = realPage(t, newGuard(t, ring, prefix))
