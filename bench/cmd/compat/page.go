@@ -30,6 +30,8 @@ func page(results []tested, missing string, now time.Time) string {
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	w("# Compatibility")
 	w("")
+	w("*Reference.*")
+	w("")
 	w("What `make compat` found on %s. It runs tests of the library on each server that it can have here, and writes this page; a cell is how many", now.Format("2 January 2006"))
 	w("tests passed: on a single server, under Sentinel, on a cluster of three, and behind [rules of serverless offerings](#rules-of-serverless-offerings). A test that fails runs again alone, up to three")
 	w("times, as a busy machine makes tests late; %d of all did. The tests that count here are not all: the others run on Redis alone.", again(results))

@@ -20,6 +20,8 @@ func report(edition string, s, byDefault scores) string {
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	w("# Conformance")
 	w("")
+	w("*Reference.*")
+	w("")
 	w("Results of the public test suite for HTTP caches, [http-tests/cache-tests](https://github.com/http-tests/cache-tests), for package")
 	w("middleware as a reverse proxy. `make conformance` runs the suite against the middleware in front of `httputil.ReverseProxy`, and writes")
 	w("this page. The suite calls itself the start of a conversation, not a measure of conformance.")
