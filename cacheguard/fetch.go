@@ -19,9 +19,8 @@ const (
 
 // Source says where Fetch gets values that carry their own freshness, and which of them are fresh.
 type Source[V any] struct {
-	// Judge judges a cached value. It alone decides: the Guard's StaleFor and EarlyRefresh are ignored. It is called in
-	// the caller's goroutine, perhaps more than once, and may call Get for other keys. Values that were loaded since
-	// the call began are not judged. Default: all values are fresh.
+	// Judge alone judges a cached value: StaleFor and EarlyRefresh are ignored. It is called in the caller's goroutine,
+	// perhaps more than once, and may call Get for other keys. Default: all values are fresh.
 	Judge func(V) Verdict
 
 	// Load is the loader, as in Get. The value old is the one to be replaced. It is nil if there is none, or if it was
@@ -47,9 +46,8 @@ type Source[V any] struct {
 	// Finish lets a load that this call starts or joins go on when nobody waits for it any more.
 	Finish bool
 
-	// Part says that the call is one of several that answer a request, which is counted by itself, and says by itself
-	// what may be stale: Hooks.OnGet does not hear of the call, and StaleFor counts for nothing, also while Redis does
-	// not answer.
+	// Part says that the call is one of several that answer a request: EventGet does not report it, and StaleFor counts
+	// for nothing.
 	Part bool
 
 	// Past gets, before Load is called, whether this call goes past the cache. nil: nobody asks.

@@ -8,8 +8,7 @@ import (
 // must not block, panic or call runtime.Goexit; they may be called concurrently.
 type Hooks struct {
 	// Begin is called when something begins that takes time, with its Task, its keys, and the caller's context. It
-	// returns the context to go on with, which ends when ctx does, and a function that is called once at the end, which
-	// may be nil. It is for tracing. Package github.com/cacheguard/go/otel uses it.
+	// returns the context to go on with, and a function that is called once at the end, or nil. Package otel uses it.
 	Begin func(ctx context.Context, task Task, keys []string) (context.Context, func(End))
 
 	// Origin returns a text about a load for the calls that wait for it, here and on other instances: which trace it

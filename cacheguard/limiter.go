@@ -3,8 +3,7 @@ package cacheguard
 import "context"
 
 // Limiter is what loads take permits of, see Config.Limiter. It must be safe for concurrent use, and must not panic.
-// What it returns gives the permit back, and is called once; nil: there was none. Hooks.OnRedisError and the Logger
-// have its errors; a load that has something to give back goes on all the same.
+// What it returns gives the permit back, and is called once; nil: there was none. The Logger has its errors.
 type Limiter interface {
 	// Take waits for a permit. It has none if ctx has ended, or there will be none. Callers is how many calls wait for
 	// the load at the moment.

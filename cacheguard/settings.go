@@ -73,11 +73,9 @@ type WriteLock interface {
 	DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error
 }
 
-// Codec turns values into bytes and back. []byte and string values never pass through it.
-//
-// The callers of a load get what the loader returned, and others what comes back from the Codec. The Guard looks at no
-// value: cacheguardtest does, at each that a test stores, and codec.Checked for a canary. A value that the Codec does
-// not decode is a damaged entry (EventDamaged), and each Get of it loads.
+// Codec turns values into bytes and back; []byte and string values never pass through it. The callers of a load get
+// what the loader returned, and others what comes back from the Codec: cacheguardtest and codec.Checked find what
+// differs. A value that it does not decode is a damaged entry (EventDamaged), and each Get of it loads.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error // v is a pointer
@@ -90,11 +88,8 @@ func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
 // Compression makes stored entries smaller. Module github.com/cacheguard/go/codec has two. Its methods are called
-// concurrently.
-//
-// An entry names its format, so a fleet may mix instances with different Compression, and change it without a flush. An
-// instance that cannot read a format loads the value, and replaces the entry by an uncompressed one, which all can
-// read. So instances do not keep overwriting each other's entries.
+// concurrently. An entry names its format, so a fleet may mix and change them without a flush; an instance that cannot
+// read a format loads, and stores uncompressed.
 type Compression interface {
 	// Formats lists the formats that Decompress reads, each a letter from a to z, except n. Compress writes the
 	// first one.
