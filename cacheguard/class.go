@@ -44,17 +44,19 @@ func ClassOf(err error, absences ...error) Class {
 	case *PanicError:
 		return ClassFailed
 	case *LoadError:
-		return worst(e.matched, func(err error) Class { class, _ := err.(travellingClass); return Class(class) })
+		return worst(e.matched, func(err error) Class {
+			class, _ := err.(travellingClass) //nolint:errorlint // itself
+			return Class(class)
+		})
 	case interface{ Unwrap() []error }:
 		return worst(e.Unwrap(), func(err error) Class { return ClassOf(err, absences...) })
 	}
-	switch err { //nolint:errorlint // itself
-	case ErrClosed, ErrNotCached, ErrNotReplicated, errNoSpareSlot, breaker.ErrOpen, lifecycle.ErrNotAcquired, lifecycle.ErrLockClosed:
+	switch {
+	case slices.Contains(tryAgain, err):
 		return ClassUnavailable
-	case context.Canceled, context.DeadlineExceeded:
+	case slices.Contains(overdue, err):
 		return ClassCanceled
-	}
-	if matches(err, ErrNotFound) || slices.ContainsFunc(absences, func(absence error) bool { return matches(err, absence) }) {
+	case matches(err, ErrNotFound), slices.ContainsFunc(absences, func(absence error) bool { return matches(err, absence) }):
 		return ClassAbsent
 	}
 	if inner := errors.Unwrap(err); inner != nil {
@@ -62,6 +64,12 @@ func ClassOf(err error, absences ...error) Class {
 	}
 	return ClassFailed
 }
+
+// tryAgain are errors of calls that wrote nothing, and overdue those of contexts, each itself.
+var (
+	tryAgain = []error{ErrClosed, ErrNotCached, ErrNotReplicated, errNoSpareSlot, breaker.ErrOpen, lifecycle.ErrNotAcquired, lifecycle.ErrLockClosed}
+	overdue  = []error{context.Canceled, context.DeadlineExceeded}
+)
 
 // byWeight has last what outweighs the others.
 var byWeight = []Class{ClassNone, ClassCommitted, ClassAbsent, ClassFailed, ClassUnavailable, ClassCanceled}

@@ -72,7 +72,7 @@ func (s *Names) Encode(err error, text string) string {
 
 // named reports whether the error travels by the name of the other one, which may say so itself.
 func named(err, by error) bool {
-	if by, ok := by.(interface{ Names(error) bool }); ok { //nolint:errorlint // itself
+	if by, ok := by.(interface{ Names(error) bool }); ok {
 		return by.Names(err)
 	}
 	return errors.Is(err, by)
