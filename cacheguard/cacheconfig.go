@@ -17,87 +17,67 @@ import (
 	"github.com/cacheguard/go/internal/run/slots"
 )
 
-// CacheConfig describes a Cache. Name and Load are required. In the fields after AbsentTags, 0 means the Guard's
-// setting, and -1 switches the feature off where the field says so.
+// CacheConfig describes a Cache. Name and Load are required. Of what Config has too, 0 means the Guard's setting, and
+// -1 switches the feature off where the field says so.
 type CacheConfig[K comparable, V any] struct {
-	// Name names the kind of thing. The entry of key 42 of the Cache product is at Prefix:{product:42}: it is the
-	// Guard's key product:42. Metrics and logs show the name. It may have up to 64 bytes, without colons, braces,
-	// backslashes, spaces or control characters. Within a Guard, Caches with the same Name must have the same K, V,
-	// MaxLoads and Version.
+	// What every Cache has.
+	//
+	// Name names the kind of thing: the entry of key 42 of the Cache product is at Prefix:{product:42}, the Guard's key
+	// product:42. Metrics and logs show it. At most 64 bytes, without colons, braces, backslashes, spaces or control
+	// characters. Within a Guard, Caches of one Name must have the same K, V, MaxLoads and Version.
 	Name string
 
 	// Load reads a thing from the source, as the loader of Get does.
 	Load func(context.Context, K) (V, error)
 
-	// LoadMany reads several things in one call, for GetMany. Things that it does not return do not exist; things that
-	// it returns unasked are ignored. It may return a thing under another key with the same text (see Key). Default:
-	// GetMany calls Load for each key, as many at a time as MaxLoads allows.
+	// LoadMany reads several things in one call, for GetMany. Things that it does not return do not exist; others than
+	// asked for are ignored; it may use another key with the same text (see Key). Default: GetMany calls Load for each
+	// key, as many at a time as MaxLoads allows.
 	LoadMany func(context.Context, []K) (map[K]V, error)
 
+	// What absence and errors are.
+	//
 	// NotFound is Load's error for absence, such as sql.ErrNoRows. An error of Load that matches it counts as
-	// ErrNotFound and is remembered for NegativeTTL; any other one for FailureTTL, so it may outlive the insert. Callers
-	// on every instance get exactly NotFound, however Load wrapped it. If it has a method Of(key string) error, they get
-	// what that returns for the Guard's key (product:42). Load may return ErrNotFound in any case. Default: the Guard's,
-	// or ErrNotFound.
+	// ErrNotFound, and is remembered for NegativeTTL; any other one for FailureTTL, so it may outlive the insert.
+	// Callers get exactly NotFound or, if that has a method Of(key string) error, what it returns for the Guard's key.
+	// Load may return ErrNotFound in any case. Default: the Guard's, or ErrNotFound.
 	NotFound error
 
 	// IsNotFound reports whether an error of Load means absence, where that is no single value: status.Code(err) ==
-	// codes.NotFound, or ent.IsNotFound. Such an error counts as NotFound, which is what callers get. Default: only
-	// NotFound itself.
+	// codes.NotFound, or ent.IsNotFound. Callers get NotFound. Default: only NotFound itself.
 	IsNotFound func(error) bool
 
-	// Errors are errors that callers branch on, each under a name that travels. When Load fails with an error that
-	// matches one of them, the *LoadError that callers on other instances get matches it too. An instance that does not
-	// know the name gets only the text. All versions of a program that run side by side share the names: do not reuse
-	// one for another error. A name has at most 64 bytes, without control characters. At most 8 names of one failure
-	// travel.
+	// Errors are errors that callers branch on, each under a name that travels: the *LoadError on other instances matches
+	// it too. All versions of a program that run side by side share the names: do not reuse one for another error. At
+	// most 64 bytes, without control characters, and 8 names for one failure.
 	Errors map[string]error
 
-	// ErrorCodec lets errors travel whose type or code callers look at, beside Errors. The *LoadError that callers on
-	// other instances get wraps what it decodes, so that errors.As, and what is built on it, finds the same on every
-	// instance. Default: the Guard's.
+	// ErrorCodec lets errors travel whose type or code callers look at, beside Errors: the *LoadError on other instances
+	// wraps what it decodes, so that errors.As finds the same everywhere. Default: the Guard's.
 	ErrorCodec ErrorCodec
 
-	// Clone copies a thing. Each caller then gets a copy of its own, which it may change, of what the local tier has and
-	// of loads that are shared. It is called by each Get, Peek and, for each key, GetMany, in the caller's goroutine.
-	// Default: none, callers share values, and must not change them.
-	Clone func(V) V
-
-	// Tags returns the tags by which Guard.InvalidateTags finds a thing, in addition to the tags that Load sets with
-	// SetTags; see there. It is called with each thing that was loaded or put. Default: none.
+	// What can be invalidated together.
+	//
+	// Tags returns the tags by which Guard.InvalidateTags finds a thing, in addition to those of SetTags; see there. It
+	// is called with each thing that was loaded or put. Default: none.
 	Tags func(K, V) []string
 
-	// AbsentTags returns the tags by which Guard.InvalidateTags finds the memory that there is no such thing, in
-	// addition to the tags that Load sets with SetTags: what an insert invalidates. Default: none, so that only
-	// Invalidate, InvalidateAll and NegativeTTL end it.
+	// AbsentTags returns the tags by which Guard.InvalidateTags finds the memory that there is no such thing, in addition
+	// to those of SetTags: what an insert invalidates. Default: none, so that only Invalidate, InvalidateAll and
+	// NegativeTTL end it.
 	AbsentTags func(K) []string
 
-	// Version is the version of V as it is stored. Add one when V changes so that the previous program cannot read what
-	// this one stores, or the other way round. Entries of another Version are misses, and stay as they are. So two
-	// versions of a program can run side by side while one replaces the other: each loads and serves its own entries,
-	// and whatever invalidates a key, a tag or the kind on one of them invalidates it for both. A Put stores for its
-	// own Version, and invalidates for the others.
+	// How long things live, and what follows.
 	//
-	// Up to four Versions in a row, and programs without one, run side by side like this. If two Versions are four or
-	// eight apart, each loads without storing where it finds an entry of the other that is younger than a minute, and
-	// replaces an older one. Do not reuse a number for another V.
-	//
-	// All instances need a library that knows Versions before the first one sets it: an older library invalidates only
-	// entries without a Version. Default: 0, none. At most 1,000,000.
-	Version int
-
 	// TTL is how long an entry is fresh; see Config. Default: the Guard's. -1: values are not stored.
 	TTL time.Duration
 
 	// StaleFor is how long after its TTL an entry is still served; see Config. Default: the Guard's. -1: off.
 	StaleFor time.Duration
 
-	// Patience is how long a Get that finds a value past its TTL waits for a fresh one. Then it gets the stale value,
-	// and the load goes on, even if all its callers leave. Callers get the stale value at once when the load fails, or
-	// if Redis does not answer; the failure is logged and counted (Stats.FailedRefreshes). Such a load runs only when
-	// no other load waits for a slot of MaxLoads and Config.Limiter, and is given up if it has none when the last of
-	// its callers leaves. It needs StaleFor. GetMany does not wait. At least a millisecond. Default: 0, a Get does not
-	// wait for what is replaced in the background. -1: the same.
+	// Patience is how long a Get that finds a value past its TTL waits for a fresh one before it gets the stale one; the
+	// load goes on. If that fails, Redis does not answer, or no slot is to spare, it gets the stale value at once. It
+	// needs StaleFor. GetMany does not wait. At least a millisecond. Default: 0, it does not wait. -1: the same.
 	Patience time.Duration
 
 	// NegativeTTL is how long absence is remembered. Default: the Guard's, at most TTL. -1: not at all.
@@ -112,22 +92,34 @@ type CacheConfig[K comparable, V any] struct {
 	// EarlyRefresh replaces entries before they expire; see Config. Default: the Guard's. -1: off.
 	EarlyRefresh float64
 
+	// Where things are, and how they are loaded.
+	//
 	// NoLocal keeps the values of this Cache out of Config.Local: it is served by Redis alone, so that what Invalidate,
 	// Update or Done has ended is served by no instance, not even for Local.MaxLag. Default: false, the Guard's tier, if
 	// it has one, serves it.
 	NoLocal bool
 
 	// MaxLoads is how many loaders of this kind the Guard runs at once, within its own MaxLoads. A load that waits for
-	// its kind's limit takes no slot from others. A load that a loader asks for is part of that loader's load, and does
-	// not count. Default: no limit but the Guard's.
+	// its kind's limit takes no slot from others, and one that a loader asks for does not count. Default: no limit but
+	// the Guard's.
 	MaxLoads int
+
+	// Version is the version of V as it is stored: add one when V changes so that two versions of a program cannot read
+	// each other's entries. Each then loads and serves its own, and what invalidates a key, a tag or the kind on one does
+	// so for both. Up to four in a row run side by side: docs/guarantees.md. Do not reuse a number. All instances need a
+	// library that knows Versions first. Default: 0, none. At most 1,000,000.
+	Version int
 
 	// Codec encodes values other than []byte and string. Default: the Guard's.
 	Codec Codec
 
-	// Key returns the text of a key, which may not be empty. Keys with the same text are the same thing. Default: if K
-	// is an integer or a string, or a type of one, the value itself, whatever methods it has; otherwise its MarshalText
-	// or its String. There is no default for pointers, interfaces, and structs without such a method of their own.
+	// Clone copies a thing, so that each caller has its own, which it may change, of what the local tier has and of loads
+	// that are shared. Get, Peek and GetMany call it, for each key. Default: none, callers must not change values.
+	Clone func(V) V
+
+	// Key returns the text of a key, which may not be empty. Keys with the same text are the same thing. Default: an
+	// integer or a string, or a type of one, is its value, whatever methods it has; else its MarshalText or String.
+	// There is none for pointers, interfaces, and structs without such a method of their own.
 	Key func(K) string
 }
 

@@ -13,23 +13,33 @@ import (
 )
 
 // Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
-// says so. Durations beyond 10 years count as 10 years. The fields are in groups, and the first of each has its
-// heading: how long values live, loads, writes, when Redis fails, what is stored, besides Redis, and reports.
+// says so. Durations beyond 10 years count as 10 years. What most services set comes first; the rest is for when you
+// need it, by question.
 type Config struct {
+	// What most services set.
+	//
 	// Prefix begins every key in Redis: the value of key K is at Prefix:{K}. Guards with the same Prefix on the same
 	// Redis share their values; they must agree on types and Codec. It may not contain braces. Default: cacheguard.
 	Prefix string
 
-	// Instance is the name of this process. Its leases and locks, which Inspect shows, and its logs have it. At most 50
-	// bytes, without spaces and control characters. Default: host:pid.
-	Instance string
-
-	// How long values live.
-	//
 	// TTL is how long an entry is fresh, to the millisecond. A loader may choose another one with SetTTL.
 	// Default: 1 minute. -1: values are not stored, only loads are shared.
 	TTL time.Duration
 
+	// Local is a tier in this process, in front of Redis; a Cache with NoLocal has no part in it. Default: off.
+	Local LocalConfig
+
+	// Logger gets what an operator should know and no caller learns, one record of each kind every ten seconds; the
+	// attribute more counts those left out. Each has cache (the Prefix), instance, and where there are some key and
+	// kind (the Name of its Cache). docs/at-3am.md lists them. Default: none.
+	Logger *slog.Logger
+
+	// LoadTimeout ends a load: its context is cancelled, and its callers get an error that matches
+	// context.DeadlineExceeded. Default: 30 seconds. -1: none.
+	LoadTimeout time.Duration
+
+	// How long values live, and what follows.
+	//
 	// StaleFor is how long after its TTL an entry is still served, while one background load in the fleet replaces it
 	// or if such loads fail. An Invalidate ends that at once, except that a local tier serves its values as stale while
 	// Redis does not answer, within Local.TTL, whatever others invalidate. Default: 0, off.
@@ -49,109 +59,90 @@ type Config struct {
 	Jitter float64
 
 	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load: it
-	// is drawn at each answer, whether Redis has it or the local tier. Higher values refresh earlier. It is the beta of
-	// XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention, VLDB 2015): 1 is the
-	// optimum under the paper's model. From 0 to 100. Default: 0, off.
+	// is the beta of XFetch (Vattani, Chierichetti, Lowenstein, VLDB 2015), drawn at each answer; 1 is its optimum.
+	// From 0 to 100. Default: 0, off.
 	EarlyRefresh float64
 
-	// Loads.
+	// How many loads, and how long they may wait.
 	//
-	// LoadTimeout ends a load: its context is cancelled, and its callers get an error that matches
-	// context.DeadlineExceeded. Default: 30 seconds. -1: none.
-	LoadTimeout time.Duration
+	// MaxLoads is how many loaders this Guard runs at once. Excess loads queue until a slot frees or their callers give
+	// up. A loader that ignores its context keeps its slot even after LoadTimeout, and no other load of its key begins
+	// here. A load that a loader asks for shares its slot. Default: 64. -1: no limit.
+	MaxLoads int
+
+	// Limiter is what each load that has a slot of MaxLoads takes a permit of, before its loader runs:
+	// semaphore.NewLimiter has one for the whole fleet. Excess loads keep their leases and queue. Guards may share one.
+	// The Guard does not close it. Default: nil, none.
+	Limiter Limiter
 
 	// SlowLoad is the time beyond which the Logger reports a load as slow. Default: a tenth of LoadTimeout, or 3
 	// seconds without one. -1: off.
 	SlowLoad time.Duration
 
-	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing. Time
-	// in the queue for MaxLoads does not count. Default: LoadTimeout and RedisTimeout, so that a slow load does not run
-	// twice, and the failure of one that is too slow is shared. -1: no limit but the context's.
+	// WaitTimeout is how long a Get waits for another instance's load, beside queueing for MaxLoads, before it loads by
+	// itself, without storing. Default: LoadTimeout and RedisTimeout, so that a slow load does not run twice. -1: no
+	// limit but the context's.
 	WaitTimeout time.Duration
 
-	// LeaseTTL is how long the lease of a load outlives an instance that dies. A third of LeaseTTL is the interval
-	// of its renewals. At least 100 milliseconds. Default: 5 seconds.
+	// LeaseTTL is how long the lease of a load outlives an instance that dies. A third of it is the interval of its
+	// renewals. At least 100 milliseconds. Default: 5 seconds.
 	LeaseTTL time.Duration
 
-	// MaxLoads is how many loaders this Guard runs at once. Excess loads queue until a slot frees or their callers give
-	// up. Freed slots alternate between the load that waits longest and the one with the most waiting callers. A loader
-	// that ignores its context keeps its slot even after LoadTimeout, and no other load of its key begins here. A
-	// loader may call Get with the context it was given; such a load shares its slot. Default: 64. -1: no limit.
-	MaxLoads int
-
-	// Limiter is what each load that has a slot of MaxLoads takes a permit of, before its loader runs. Package
-	// semaphore has one for the loads of the whole fleet, NewLimiter: it protects a database with few connections from
-	// many instances with MaxLoads each. Excess loads keep their leases and queue until they have a permit or their
-	// callers give up. Guards may share one. The Guard does not close it. Default: nil, none.
-	Limiter Limiter
-
-	// NotFound is the error for absence of loaders of keys without a Cache, and the default of a CacheConfig; see there.
-	// Default: ErrNotFound, and callers on the loader's instance get that as it was wrapped.
+	// What absence and errors are, of keys without a Cache, and by default of a CacheConfig; see there.
+	//
+	// NotFound is the loaders' error for absence. Default: ErrNotFound, and callers on the loader's instance get that as
+	// it was wrapped.
 	NotFound error
 
-	// ErrorCodec lets errors of loaders travel to other instances, for keys without a Cache, and as the default of a
-	// CacheConfig; see there. Default: none.
+	// ErrorCodec lets errors of loaders travel to other instances. Default: none.
 	ErrorCodec ErrorCodec
 
-	// Writes.
+	// What writes may do.
 	//
 	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others
-	// can write within LeaseTTL, Gets that miss wait and loads store nothing for up to twice LeaseTTL, and Update
-	// returns an error when write returns. At least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no
-	// limit.
+	// can write within LeaseTTL, loads store nothing for up to twice LeaseTTL, and Update returns an error when write
+	// returns. At least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
 	UpdateTimeout time.Duration
 
-	// UpdateAnyway lets Update write when it cannot take the lock because Redis fails. The write then runs without the
-	// lock, and Update invalidates its keys as Invalidate does. Default: false, Update returns a *RedisError and does
-	// not call write.
+	// UpdateAnyway lets Update, Put and Intend write when Redis fails. The write then runs without the lock, and its
+	// keys are invalidated as Invalidate does. Default: false, they return a *RedisError, and nothing is written.
 	UpdateAnyway bool
 
-	// Replicas is how many replicas must acknowledge (WAIT) an Invalidate, InvalidateTags, InvalidateAll, Intend, Also,
-	// Update or Put before it counts, so that a failover to one of them forgets no invalidation. If they do not within
-	// RedisTimeout, the error matches ErrNotReplicated: an invalidation is then pending, although the primary has it,
-	// an Intend and an Also fail, and an Update does not write. On a cluster, that many replicas of each node concerned
-	// must acknowledge. Reads and loads do not wait. All instances need the same number. docs/locks.md says what this
-	// does not promise. Default: 0, off.
+	// Replicas is how many replicas (on a cluster, of each node) must acknowledge (WAIT) an Invalidate, Intend, Also,
+	// Update or Put, so that a failover to one of them forgets none. If they do not within RedisTimeout, the error
+	// matches ErrNotReplicated: an invalidation is then pending, and an Intend, an Also and an Update fail. All instances
+	// need the same number. docs/locks.md says what this does not promise. Default: 0, off.
 	Replicas int
 
 	// WriteLock is the lock that Update, UpdateMany and Put hold, instead of one of package rwlock on the Guard's
 	// Redis: a *mutex.Locker, a *mutex.Quorum, or a Locker of a package below consensus. Its names are the keys with
-	// the Guard's Prefix. If it outlives the Redis, two writes of a key do not run at once even after a failover;
-	// docs/locks.md says what it changes and what not. All instances need the same one. The Guard does not close it.
-	// Default: none.
+	// the Guard's Prefix. All instances need the same one. The Guard does not close it; docs/locks.md says what it
+	// changes. Default: none.
 	WriteLock WriteLock
 
-	// When Redis fails.
+	// When Redis fails, or is slow.
 	//
-	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. The time before an
-	// operation is sent does not count. Default: 500 ms, and less for a Get or a GetMany that loads nothing beside
-	// Redis (HedgeAfter -1, in a transaction, or as its loads take longer): from 20 ms to 500 ms, but at least four
-	// times the p99.9 of the replies of the last minute, as long as 99.95 % of them took, and as long as loads take on
-	// average. Then the call loads, unless it is FailClosed.
-	//
-	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one
-	// for each sixth of the slots): calls do not ask Redis, and writes fail at once, until it answers a probe. The
-	// Guard sends one in the background every quarter to half of a second. By default go-redis dials five times, 100 ms
-	// apart, so a Redis that refuses connections looks like one that does not answer. With redis.Options.DialerRetries
-	// 1, the refusal shows at once.
+	// RedisTimeout bounds each operation on Redis once it is sent, whatever the client's own time-outs and retries.
+	// Default: 500 ms, and less for reads that load nothing beside Redis (four times the p99.9 of the last minute).
+	// After some failures a circuit breaker opens, until Redis answers a probe: docs/guarantees.md. With
+	// redis.Options.DialerRetries 1, a refused connection shows at once.
 	RedisTimeout time.Duration
 
-	// HedgeAfter is how long a Get waits for a read of Redis before the loader runs beside it. The first answer wins,
-	// so a Redis that is slow makes no call slow. Such a load takes a slot of MaxLoads and Limiter that no other load
-	// waits for, and stores nothing. Callers of this Guard that began before it share it. The loader of one call may
-	// then run twice at once. In a transaction, and with FailClosed, nothing is loaded beside Redis. Default: four
-	// times the p99 of the replies of the last minute, at least as long as loads take on average, from 5 ms to half of
-	// RedisTimeout.
-	//
-	// Redis, or a sixth of a cluster, is slow when half of its replies take longer than 20 ms and than the loads that
-	// they save. The Guard notices that within a second. Until it is quick again (Stats.SlowParts), Gets of its keys
-	// load and ask Redis at once, and a GetMany loads first, and asks Redis if that fails. -1: never load beside Redis,
-	// or before it.
+	// HedgeAfter is how long a Get waits for a read of Redis before the loader runs beside it; the first answer wins.
+	// Such a load stores nothing, and takes only a slot to spare. Default: four times the p99 of the last minute, at
+	// least as long as loads take, from 5 ms to half of RedisTimeout; while Redis is known to be slow, at once. -1:
+	// never. docs/guarantees.md has the rest.
 	HedgeAfter time.Duration
 
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values
 	// of the local tier are served first. Default: false.
 	FailClosed bool
+
+	// Gate says whether a call may use the cache for the key (product:42 for a Cache): nil, it may. Else it loads
+	// without the cache, with the outcome bypassed, and nothing of it is read or stored; invalidations go on. It is
+	// asked in each Get, Fetch and Warm, and for each key of a GetMany, concurrently, must be quick, and must not panic.
+	// Default: all may.
+	Gate func(ctx context.Context, key string) error
 
 	// What is stored.
 	//
@@ -159,50 +150,29 @@ type Config struct {
 	Codec Codec
 
 	// Compression makes stored entries smaller: encoded values, []byte, strings and pages of the middleware. Instances
-	// with different Compression may share a Prefix. MaxValueBytes bounds the size before compression, so it must not
-	// differ. Default: none.
+	// with different Compression may share a Prefix. Default: none.
 	Compression Compression
 
-	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
-	// cache. A larger value in Redis is not used, whichever program stored it: a Get replaces it, and removes it if it
-	// cannot be read within RedisTimeout. Instances that share a Prefix should agree on it. Default: 8 MiB. -1: no
-	// limit but what Redis takes within RedisTimeout, and 512 MiB (proto-max-bulk-len): it closes the connection for
-	// more.
+	// MaxValueBytes is the size of the largest value stored, encoded, before compression. Larger ones reach their callers
+	// but not the cache; one that Redis has is replaced. Instances that share a Prefix should agree on it. Default: 8
+	// MiB. -1: no limit but what Redis takes within RedisTimeout, and 512 MiB.
 	MaxValueBytes int
 
-	// Besides Redis, or instead of it.
+	// What is reported.
 	//
-	// Local is a tier in this process, in front of Redis. Default: off.
-	Local LocalConfig
+	// Instance is the name of this process. Its leases and locks, which Inspect shows, and its logs have it. At most 50
+	// bytes, without spaces and control characters. Default: host:pid.
+	Instance string
 
-	// Gate says whether a call may use the cache for the key: nil, it may. Else it loads without the cache, with the
-	// outcome bypassed, as after Bypass: nothing of the call is read or stored; EventGated, the Logger and the page
-	// have the error. Invalidations and updates of all keys go on, so what is let in again has no old value. It is
-	// asked in each Get, Fetch and Warm, and in a GetMany for each key, before anything is read, with the caller's
-	// context and the Guard's key (product:42 for a Cache). It is called concurrently, must be quick, and must not
-	// panic. Default: all may.
-	Gate func(ctx context.Context, key string) error
-
-	// Reports.
-	//
-	// Observers are told what happens, for metrics and tests, after the Logger. Default: none.
+	// Observers hear what happens, for metrics and tests, after the Logger. Default: none.
 	Observers []Observer
 
 	// Hooks change the contexts of calls and loads, for tracing.
 	Hooks Hooks
 
-	// Logger gets what an operator should know and no caller learns: values that cannot be stored or decoded, loaders
-	// that panic or are slow, background loads that fail, leases lost or taken over; and the beginning and end of
-	// lasting conditions: Redis unavailable, invalidations pending, the subscription lost, MaxLoads or Limiter
-	// saturated, loads failing, the cache bypassed. It gets one record of each kind every ten seconds; the attribute
-	// more counts those left out. Each has cache (the Prefix), instance, and where there are some key, and kind (the
-	// Name of its Cache). Default: none.
-	Logger *slog.Logger
-
 	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError
-	// that other instances get, and of Inspect. It stands in Redis for 5 seconds at most, and is cut at 1 KiB. Callers,
-	// Observers and Logger here have the error itself. It is called concurrently, and not asked about what a
-	// CacheConfig.ErrorCodec encodes. Default: err.Error().
+	// that other instances get, and of Inspect, for 5 seconds at most, in 1 KiB. It is called concurrently, and not
+	// asked about what a CacheConfig.ErrorCodec encodes. Default: err.Error().
 	RedactError func(err error) string
 
 	follows bool // no RedisTimeout is set: calls that load nothing beside Redis wait as long as it has ever needed
