@@ -31,12 +31,13 @@ func (r *rebuild) request() protocol.Request {
 // the question costs Redis a third of the script.
 func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protocol.Acquired, error) {
 	g, valueKey := r.guard, r.load.valueKey
-	if r.load.batch != nil {
-		done, err := r.load.batch.takeScriptSlot(ctx)
-		if err != nil {
-			return protocol.Acquired{}, err
+	if b := r.load.batch; b != nil {
+		select {
+		case b.scriptSlots <- struct{}{}:
+			defer func() { <-b.scriptSlots }()
+		case <-ctx.Done():
+			return protocol.Acquired{}, context.Cause(ctx)
 		}
-		defer done()
 	}
 	if !request.Take && request.Unfit == nil && request.After == "" && g.plain {
 		cmd, err := g.link.Do(ctx, valueKey, &send.Call{Script: g.keys.Exists(valueKey), Rank: send.Ordinary})

@@ -29,15 +29,6 @@ type batch struct {
 // batchLoad loads values, as *V, by key.
 type batchLoad func(ctx context.Context, keys []string) (map[string]any, error)
 
-// one loads one value.
-func (load batchLoad) one(ctx context.Context, key string) (any, error) {
-	values, err := load(ctx, []string{key})
-	if value, found := values[key]; found || err != nil {
-		return value, err
-	}
-	return nil, ErrNotFound
-}
-
 // open makes the call of the batch.
 func (b *batch) open(ctx context.Context, s limit.Slot, keys []string) *batch {
 	b.loading, b.scriptSlots = newLoading(ctx, &b.guard.loaders, b.policy.kind), make(chan struct{}, maxScripts)
@@ -50,16 +41,6 @@ func (b *batch) open(ctx context.Context, s limit.Slot, keys []string) *batch {
 		},
 	}, keys...)
 	return b
-}
-
-// takeScriptSlot waits until one of the batch's flights may ask for its lease.
-func (b *batch) takeScriptSlot(ctx context.Context) (done func(), err error) {
-	select {
-	case b.scriptSlots <- struct{}{}:
-		return func() { <-b.scriptSlots }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 // obtain is the loader of the key's flight.
@@ -77,19 +58,20 @@ func (b *batch) obtain(ctx context.Context, key string) (any, error) {
 	}
 	loadingOf(ctx).ttl.Store(b.loading.ttl.Load())
 	loadingOf(ctx).addTags(b.loading.allTags())
-	switch {
-	case got.Err != nil:
-		return nil, got.Err
-	case !got.Found:
-		return nil, ErrNotFound
+	if got.Err == nil && !got.Found {
+		got.Err = ErrNotFound
 	}
-	return got.Value, nil
+	return got.Value, got.Err
 }
 
 func (b *batch) loadOne(ctx context.Context, key string) (any, error) {
 	ctx, cancel := b.guard.loaders.withTimeout(ctx, key)
 	defer cancel()
-	return b.load.one(ctx, key)
+	values, err := b.load(ctx, []string{key})
+	if value, found := values[key]; found || err != nil {
+		return value, err
+	}
+	return nil, ErrNotFound
 }
 
 // run is the call itself.

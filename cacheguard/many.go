@@ -200,12 +200,6 @@ func (m *many[V]) serve(ctx context.Context, key string, f found[V]) {
 	m.answer(ctx, key, v, how, err, err != nil)
 }
 
-// takeLoaded takes what a load has answered.
-func (m *many[V]) takeLoaded(ctx context.Context, key string, a answer) {
-	v, how, err := unpack[V](a)
-	m.answer(ctx, key, v, how, err, a.absent)
-}
-
 func (m *many[V]) answer(ctx context.Context, key string, v V, how Outcome, err error, absent bool) {
 	if err != nil && !absent {
 		m.fail(ctx, key, how, err)

@@ -24,27 +24,26 @@ func (m *many[V]) load(ctx context.Context, all []*wanted[V]) (rest []string) {
 	if slices.ContainsFunc(all, func(r *wanted[V]) bool { return r.action == doLoadFirst }) {
 		m.guard.journal.LoadsBeside()
 	}
-	asked, tickets := make([]*wanted[V], 0, len(all)), make([]ticket, 0, len(all))
-	for _, r := range all {
-		t, err := m.enter(ctx, r, b)
-		if err != nil {
-			m.fail(ctx, r.key, "", unanswered(ctx, r.key, err))
-			continue
-		}
-		asked, tickets = append(asked, r), append(tickets, t)
+	tickets := make([]ticket, len(all))
+	for i, r := range all {
+		tickets[i], r.err = m.enter(ctx, r, b)
 	}
-	for i, t := range tickets {
-		a, err := m.guard.awaitTicket(ctx, t, asked[i].key, m.asked, nil)
-		switch key := asked[i].key; {
+	for i, r := range all {
+		a, key, err := answer{}, r.key, r.err
+		if err == nil {
+			a, err = m.guard.awaitTicket(ctx, tickets[i], key, m.asked, nil)
+		}
+		switch {
 		case err != nil:
 			m.fail(ctx, key, "", unanswered(ctx, key, err))
 		case m.counts != nil && a.unstored != nil:
 			rest = m.unstored(ctx, key, a, rest)
-		case asked[i].action == doLoadFirst && a.err != nil && !a.absent: // Redis may have the value
+		case r.action == doLoadFirst && a.err != nil && !a.absent: // Redis may have the value
 			m.spec.policy.kind.cost.Failed(time.Now())
 			rest = append(rest, key)
 		case a.answers(m.asked):
-			m.takeLoaded(ctx, key, a)
+			v, how, err := unpack[V](a)
+			m.answer(ctx, key, v, how, err, a.absent)
 		default:
 			rest = append(rest, key)
 		}
@@ -85,8 +84,7 @@ func (m *many[V]) newBatch(ctx context.Context, all []*wanted[V]) (*batch, error
 
 // batchIn makes the batch of the keys, which has the slot.
 func (q *query[V]) batchIn(ctx context.Context, s limit.Slot, keys []string) *batch {
-	b := &batch{guard: q.guard, policy: q.spec.policy, load: q.spec.loadMany}
-	return b.open(ctx, s, keys)
+	return (&batch{guard: q.guard, policy: q.spec.policy, load: q.spec.loadMany}).open(ctx, s, keys)
 }
 
 // loadAny is the caller's load, with values as they travel.
