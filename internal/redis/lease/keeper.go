@@ -25,6 +25,10 @@ var keepers perclient.Shared[*Keeper]
 const (
 	maxBatch   = 512 // renewals that are handed over together
 	mostFlying = 4   // attempts of one renewal that have no answer yet, so that they do not pile up
+
+	// If so many attempts have no answer, they wait to be sent, mostly: then a renewal has one at a time. Tens of
+	// thousands of leases would otherwise keep Redis and the process so busy with attempts that none comes in time.
+	manyFlying = 4 * maxBatch
 )
 
 // Lease is what a keeper renews. Its methods are called on goroutines of the keeper's, and must not block.
@@ -59,6 +63,7 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	held  agenda
+	sent  int             // attempts of all renewals that have no answer yet
 	alarm lifecycle.Alarm // calls look. It stays though its lease is gone: so short leases do not set it one by one.
 }
 
@@ -142,8 +147,9 @@ func (k *Keeper) collect(now time.Time) (due []*Renewal) {
 	for urgent := k.held.isDue(now); urgent && len(due) < maxBatch && k.held.isSoon(now); {
 		r := heap.Pop(&k.held).(*Renewal) //nolint:forcetypeassert // it has nothing else
 		r.due = now.Add(min(k.timeout, r.TTL/3))
-		if r.flying < mostFlying {
+		if r.flying == 0 || r.flying < mostFlying && k.sent < manyFlying {
 			r.flying++
+			k.sent++
 			due = append(due, r)
 		}
 		taken = append(taken, r)
@@ -186,6 +192,7 @@ func (k *Keeper) landed(r *Renewal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r.flying--
+	k.sent--
 }
 
 // goesAlone reports whether the keys of a renewal were torn apart when it was tried last.
@@ -196,12 +203,14 @@ func (k *Keeper) goesAlone(r *Renewal) (alone bool) {
 	return alone
 }
 
-// again tries a renewal once more at once, with one key.
-func (k *Keeper) again(r *Renewal) {
+// again tries a renewal once more at once: with one key, or, if it may have all, unless another attempt is under way.
+func (k *Keeper) again(r *Renewal, alone bool) {
 	k.mu.Lock()
-	r.alone = true
-	k.mu.Unlock()
-	k.schedule(r, time.Now())
+	defer k.mu.Unlock()
+	r.alone = r.alone || alone
+	if r.place > 0 && (alone || r.flying == 0) {
+		k.scheduleLocked(r, time.Now())
+	}
 }
 
 // told hears of the reply to a renewal, or that there is none. One key alone does not say that the lease is lost.
@@ -211,9 +220,10 @@ func (k *Keeper) told(r *Renewal, tried script.Call, alone bool, reply send.Repl
 		kept, err = reply.Int()
 	}
 	switch {
-	case errors.Is(err, send.ErrTimeout): // it is due again by now
+	case errors.Is(err, send.ErrTimeout):
+		k.again(r, false)
 	case tried.Alone != nil && script.Torn(err):
-		k.again(r)
+		k.again(r, true)
 	case err != nil || alone && kept <= 0:
 		k.schedule(r, time.Now().Add(r.TTL/10))
 	case kept > 0:

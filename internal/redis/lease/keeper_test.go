@@ -65,6 +65,25 @@ func TestManyLeasesAreRenewedOnceEachInPipelinesOfBoundedSize(t *testing.T) {
 	})
 }
 
+// The last of them wait to be sent for most of the time-out, and have their replies when it is over.
+func TestRenewalsThatWaitToBeSentAreNotSentAgain(t *testing.T) {
+	bubble(t, func(context.Context, string) (int64, error) {
+		time.Sleep(1700 * time.Microsecond) // 870 ms for a pipeline of 512, of which 32 are sent at a time
+		return 1, nil
+	}, func(t *testing.T, f *fake, k *lease.Keeper) {
+		const leases = 20_000
+		for i := range leases {
+			k.Keep(renewal(strconv.Itoa(i), time.Minute, mustKeep(t)))
+		}
+		pass(22 * time.Second)
+		sent := 0
+		for _, n := range f.sizes() {
+			sent += n
+		}
+		expect.Equal(t, "renewals that were sent", sent, leases)
+	})
+}
+
 func TestRenewalWithoutAReplyYetIsNotSentAgainWithOthers(t *testing.T) {
 	bubble(t, func(ctx context.Context, key string) (int64, error) {
 		if key == "slow" {

@@ -12,6 +12,7 @@ func (k *Keeper) RenewAll() {
 	for _, r := range all {
 		r.flying++
 	}
+	k.sent += len(all)
 	k.mu.Unlock()
 	for batch := range slices.Chunk(all, maxBatch) {
 		k.renew(batch).Wait()
