@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cacheguard/go/internal/redis/send"
@@ -62,12 +63,7 @@ func (m *many[V]) run(ctx context.Context, keys []string) {
 	rest := m.admit(ctx, keys)
 	m.asked = m.guard.clock.Now()
 	for asks := 0; len(rest) > 0; asks++ {
-		all := make([]wanted[V], len(rest))
-		if asks <= maxAsks {
-			rest = m.load(ctx, m.read(ctx, rest, all))
-		} else {
-			rest = m.load(ctx, m.unread(ctx, rest, all))
-		}
+		rest = m.load(ctx, m.read(ctx, rest, asks <= maxAsks))
 	}
 }
 
@@ -89,30 +85,58 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 	return admitted
 }
 
-// read reads the keys, and returns those that must be loaded. It refreshes stale ones in the background.
-func (m *many[V]) read(ctx context.Context, keys []string, all []wanted[V]) (toLoad []*wanted[V]) {
-	asked := make([]*wanted[V], 0, len(keys))
-	var old []*wanted[V]
-	for i, key := range keys {
-		r, w := &all[i], way{}
-		w.look(ctx, m.guard, key)
-		r.key, r.past, r.reason = key, w.past, w.reason
-		if w.isPast() {
-			toLoad = m.bypass(ctx, r, toLoad)
-		} else if kept, ok := m.spec.tryLocal(m.guard, key, &w); ok {
-			if r.drawn = kept.drawn; r.drawn != nil {
-				old = append(old, r)
+// window is how many keys a GetMany asks for at a time, while it looks at as many others: what it holds stays small
+// however many keys it has, and other calls' reads go between its own.
+const window = 1024
+
+// read reads the keys, if it may, and returns those that must be loaded. It refreshes stale ones in the background.
+func (m *many[V]) read(ctx context.Context, keys []string, may bool) (toLoad []*wanted[V]) {
+	var asked, old []*wanted[V]
+	room := &slab.Slab[wanted[V]]{Left: len(keys)}
+	for some := range slices.Chunk(keys, window) {
+		var next []*wanted[V]
+		for _, key := range some {
+			w, kept, local := way{}, found[V]{}, false
+			if may {
+				w.look(ctx, m.guard, key)
+				kept, local = m.spec.tryLocal(m.guard, key, &w)
 			}
-			m.serve(ctx, key, kept)
-		} else if m.guard.isSlow(key) && m.spec.mayHedge(ctx, m.guard, key) {
-			r.action = doLoadFirst
-			toLoad = append(toLoad, r)
-		} else {
-			asked = append(asked, r)
+			if local {
+				if m.serve(ctx, key, kept); kept.drawn == nil {
+					continue
+				}
+			}
+			r := room.New()
+			r.key, r.past, r.reason, r.drawn = key, w.past, w.reason, kept.drawn
+			switch {
+			case local:
+				old = append(old, r)
+			case !may || w.isPast():
+				toLoad = m.bypass(ctx, r, toLoad)
+			case m.guard.isSlow(key) && m.spec.mayHedge(ctx, m.guard, key):
+				r.action = doLoadFirst
+				toLoad = append(toLoad, r)
+			default:
+				next = append(next, r)
+			}
+		}
+		m.ask(ctx, next)
+		toLoad, old = m.settle(ctx, asked, toLoad, old)
+		asked = next
+	}
+	toLoad, old = m.settle(ctx, asked, toLoad, old)
+	m.refresh(ctx, old)
+	return toLoad
+}
+
+// settle waits for keys that were asked for, and serves those that it may.
+func (m *many[V]) settle(ctx context.Context, asked, toLoad, old []*wanted[V]) (_, _ []*wanted[V]) {
+	room := &slab.Slab[readResult[V]]{Left: len(asked)}
+	for _, r := range asked {
+		if m.await(ctx, r, r.read); r.err == nil {
+			m.take(ctx, r, room)
 		}
 	}
-	m.ask(ctx, asked)
-	m.takeAll(ctx, asked)
 	for _, r := range asked {
 		if more := r.epochs.Lacking(); more != nil {
 			m.await(ctx, r, more) // it is asked for already, as are the others'
@@ -120,13 +144,13 @@ func (m *many[V]) read(ctx context.Context, keys []string, all []wanted[V]) (toL
 		if r.err == nil {
 			r.err = m.judge(ctx, r)
 		}
+		if r.err == nil && r.action == doRefresh {
+			old = append(old, r)
+		}
 		switch {
 		case r.err != nil:
 			m.fail(ctx, r.key, "", unanswered(ctx, r.key, r.err))
-		case r.action == doRefresh:
-			old = append(old, r)
-			m.serve(ctx, r.key, r.found)
-		case r.action == doServe:
+		case r.action == doServe, r.action == doRefresh:
 			m.serve(ctx, r.key, r.found)
 		case r.action == doRebuild:
 			toLoad = append(toLoad, r)
@@ -134,8 +158,7 @@ func (m *many[V]) read(ctx context.Context, keys []string, all []wanted[V]) (toL
 			toLoad = m.bypass(ctx, r, toLoad)
 		}
 	}
-	m.refresh(ctx, old)
-	return toLoad
+	return toLoad, old
 }
 
 // ask asks for the keys with one request.
@@ -151,16 +174,6 @@ func (m *many[V]) ask(ctx context.Context, all []*wanted[V]) {
 	}
 }
 
-// takeAll takes what was read.
-func (m *many[V]) takeAll(ctx context.Context, all []*wanted[V]) {
-	room := &slab.Slab[readResult[V]]{Left: len(all)}
-	for _, r := range all {
-		if m.await(ctx, r, r.read); r.err == nil {
-			m.take(ctx, r, room)
-		}
-	}
-}
-
 // await waits for a read of the key.
 func (m *many[V]) await(ctx context.Context, r *wanted[V], read *send.Read) {
 	late := false
@@ -173,15 +186,6 @@ func (m *many[V]) await(ctx context.Context, r *wanted[V], read *send.Read) {
 	if errors.Is(r.err, errLate) {
 		r.read, r.result, r.err = &send.Read{Err: errLate}, &readResult[V]{state: unreachable}, nil
 	}
-}
-
-// unread loads the keys without reading them, if the call may.
-func (m *many[V]) unread(ctx context.Context, keys []string, all []wanted[V]) (toLoad []*wanted[V]) {
-	for i, key := range keys {
-		all[i].key = key
-		toLoad = m.bypass(ctx, &all[i], toLoad)
-	}
-	return toLoad
 }
 
 // bypass has the key loaded without the cache, unless the call may not do that.
@@ -206,10 +210,10 @@ func (m *many[V]) answer(ctx context.Context, key string, v V, how Outcome, err 
 		return
 	}
 	if err == nil && m.found != nil {
-		m.found[key] = v
 		if m.guard.rehearsal != nil {
-			m.found[key] = handOut(m.guard, &m.spec, key, v, nil)
+			v = handOut(m.guard, &m.spec, key, v, nil)
 		}
+		m.found[key] = v
 	}
 	m.tell(ctx, key, how, err)
 }

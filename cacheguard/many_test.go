@@ -130,6 +130,35 @@ func TestManyKeysThatNobodyHasAreAFewRequests(t *testing.T) {
 	expect.Equal(t, "calls", len(db.calls()), 1)
 }
 
+// However many keys it has, the reads of others go before those beyond the next window.
+func TestTheReadsOfOthersGoBetweenThoseOfAGetMany(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{})
+	g, keys := f.guards[0], numbered(0, 6*window)
+	other, late := g.keys.ValueKey("other"), make(map[string]bool)
+	for _, key := range keys[2*window:] {
+		late[g.keys.ValueKey(key)] = true
+	}
+	first := proxy.On(func(args []string) bool { return slices.Contains(args, g.keys.ValueKey(keys[0])) }, redistest.Hold)
+	later := proxy.On(func(args []string) bool {
+		return slices.ContainsFunc(args, func(arg string) bool { return late[arg] }) && !slices.Contains(args, other)
+	}, redistest.Hold)
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan struct{})
+	go func() { // owner: the test, which waits for left; ends with the GetMany
+		defer close(left)
+		_, _ = getManyOn(ctx, g, keys, openShelf().load) // the test leaves it
+	}()
+	<-first.Hit()
+	read, err := g.link.Ask(t.Context(), other)
+	expect.Must(t, err)
+	first.Release()
+	expect.Must(t, read.Wait(redistest.Patiently(t)))
+	leave()
+	later.Release()
+	<-left
+}
+
 func TestKeysThatAreNotFoundAreAbsentFromTheResultAndRemembered(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
