@@ -171,7 +171,7 @@ func (p *policy) absence(key string, err error) error {
 	if err == nil || p.notFound == nil || !absentAlone(err) {
 		return err
 	}
-	if each, is := p.notFound.(interface{ Of(key string) error }); is { //nolint:errorlint // what the program gave us
+	if each, is := p.notFound.(interface{ Of(key string) error }); is {
 		return each.Of(key)
 	}
 	return p.notFound
