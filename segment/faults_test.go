@@ -107,7 +107,9 @@ func TestCloseTriesOnceMoreToGiveBack(t *testing.T) {
 	near := newCounter(t, p.Client(t, redistest.AsksAgain), cfg)
 	p.On(scripts["take"], redistest.SwallowReply)
 	refused := p.On(scripts["undo"], redistest.ReplyError("LOADING not yet"))
-	expect.ErrorIs(t, near.Take(t.Context(), name, 3), context.DeadlineExceeded)
+	if near.Take(t.Context(), name, 3) == nil { // RedisTimeout passes, or on a busy machine the proxy gives the connection up before
+		t.Error("it took what Redis did not say")
+	}
 	<-refused.Hit()
 	wantTotal(t, c, 7)
 	refused.Remove()

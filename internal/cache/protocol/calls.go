@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"time"
 
@@ -158,4 +160,71 @@ func (k *Keyspace) Time(valueKey string) *script.Call {
 // Say publishes a message to local tiers, at the node that has the key.
 func (k *Keyspace) Say(key, message string) *script.Call {
 	return &script.Call{Script: sayScript, Keys: []string{key}, Args: []any{k.Channel, message}}
+}
+
+// Push says how a lease, or an update, ended, in the message that a script sends to those who wait for its end.
+type Push byte
+
+// The words of messages.
+const (
+	PushedValue    Push = 'v' // a value was loaded and stored; it follows
+	PushedKept     Push = 'k' // it is not stored
+	PushedFailure  Push = 'f' // the load failed; the error's text follows
+	PushedUnstored Push = 'p' // a value was loaded that cannot be stored: everyone has to load it
+	PushedAskAgain Push = 'g' // it left nothing to hand over: ask Redis again
+)
+
+// ParsePush splits the body of a message. Not ok: it does not speak of this generation.
+func ParsePush(body, generation string) (what Push, rest string, ok bool) {
+	if len(body) <= len(generation) || body[1:1+len(generation)] != generation {
+		return 0, "", false
+	}
+	return Push(body[0]), body[1+len(generation):], true
+}
+
+// Inspect looks at all that there is of a key. Package inspect reads the reply.
+func (k *Keyspace) Inspect(valueKey string) *script.Call {
+	return &script.Call{Script: inspectScript, Args: []any{InspectedLen}, Keys: []string{
+		valueKey, LeaseKey(valueKey), IntentKey(valueKey), untilKey(valueKey), errorKey(valueKey),
+	}}
+}
+
+// InspectedLen is how much of an entry is looked at: more than what comes before any payload.
+const InspectedLen = 64 << 10
+
+// DecodeBeginning decodes what there is of an entry of the user's key that is longer than what was looked at: it has no
+// whole payload, and whether that is intact is not known.
+func DecodeBeginning(key string, beginning []byte) (Entry, error) {
+	head := bytes.Clone(beginning)
+	binary.BigEndian.PutUint32(head[sumAt:], checksum(key, head)) // of what there is
+	return DecodeEntry(key, head)
+}
+
+// Aftermath is for how long the end of an intent that nobody ended is known: longer than any TTL can be late.
+const Aftermath = time.Minute
+
+// Intend lets an intent of a transaction stand on the key, for as long as lasting: until then, or until it is done,
+// what is cached lasts no longer than it. The intent is any text that no other one has.
+func (k *Keyspace) Intend(valueKey, intent string, lasting time.Duration, notice string) *script.Call {
+	return &script.Call{
+		Script: intendScript,
+		Keys:   withAllVersionSlots(valueKey, untilKey(valueKey)),
+		Args:   []any{intent, script.Millis(lasting), script.Millis(Aftermath), k.Channel, notice, writtenAt},
+	}
+}
+
+// RenewIntend extends it.
+func (k *Keyspace) RenewIntend(valueKey, intent string, lasting time.Duration) script.Call {
+	call := script.Call{
+		Script: renewIntendScript,
+		Keys:   withAllVersionSlots(valueKey, untilKey(valueKey)),
+		Args:   []any{intent, script.Millis(lasting), script.Millis(Aftermath)},
+	}
+	call.Alone = &script.Call{Script: call.Script, Keys: call.Keys[:1], Args: call.Args}
+	return call
+}
+
+// Done ends it, and removes the values and leases of all version slots.
+func (k *Keyspace) Done(valueKey, intent, notice string) *script.Call {
+	return &script.Call{Script: doneScript, Keys: withAllVersionSlots(valueKey, untilKey(valueKey)), Args: []any{intent, k.Channel, notice}}
 }

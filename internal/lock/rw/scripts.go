@@ -3,9 +3,11 @@
 package rw
 
 import (
+	"context"
 	"embed"
 	"strings"
 
+	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/script"
 )
@@ -62,4 +64,67 @@ func Release() string {
 // Function makes a Lua function of a script.
 func Function(name, source string) string {
 	return "local function " + name + "(KEYS, ARGV)\n" + source + "\nend\n"
+}
+
+var protocol = Compile(func(source string) string { return source })
+
+// Protocol is the scripts.
+func Protocol() *queue.Scripts { return protocol }
+
+// Mode is how a lock is held.
+type Mode string
+
+// The modes.
+const (
+	Writing Mode = "w"
+	Reading Mode = "r"
+)
+
+// The modes, as arguments of scripts.
+var argWriting, argReading any = string(Writing), string(Reading)
+
+// Arg is the mode as an argument of a script.
+func (m Mode) Arg() any {
+	if m == Writing {
+		return argWriting
+	}
+	return argReading
+}
+
+// At returns the calls of the lock whose keys begin with base, which has the hash tag.
+func At(s *queue.Scripts, base string) queue.Calls {
+	main := base + ":rw"
+	all := main + ":readers" + main + ":writers" + main + ":waiting" + main + ":alive" + main + ":gone" // one string for five
+	l := queue.Calls{Scripts: s, Keys: make([]string, 0, Keys)}
+	l.Keys = append(l.Keys, main)
+	for _, behind := range [...]string{":readers", ":writers", ":waiting", ":alive", ":gone"} {
+		n := len(main) + len(behind)
+		l.Keys = append(l.Keys, all[:n])
+		all = all[n:]
+	}
+	return l
+}
+
+// InboxKey is what messages for a waiter for the lock with this first key are about.
+func InboxKey(lock string, m Mode, token string) string {
+	if m == Writing {
+		return lock + ":" + token
+	}
+	return lock
+}
+
+// Awaited reports whether somebody in this process waits to write under the lock, or does so.
+func (k *Locker) Awaited(name string) bool { return k.Writers.Present(name) }
+
+// TryLockTogether takes all of the locks for writing, in one step with what their holder has to do at once, or none of
+// them. It waits for nobody: then it returns what matches ErrNotAcquired.
+func (k *Locker) TryLockTogether(ctx context.Context, names []string, b locker.Beside) ([]*locker.Queued, error) {
+	return locker.TryTogether(ctx, k.Locker, names, func(name string) *locker.Queued { return &k.claim(name, Writing).Queued }, b)
+}
+
+// UnlockTogether gives such locks up with the calls that give makes. read returns the release's part of a reply.
+func (k *Locker) UnlockTogether(
+	held []*locker.Queued, give func(i int, release script.Call) script.Call, read func(i int, reply *script.Reply) (int, error),
+) []locker.Unlocked {
+	return locker.UnlockTogether(k.Locker, held, give, read)
 }

@@ -2,7 +2,17 @@
 // lease.
 package config
 
-import "time"
+import (
+	"context"
+	"errors"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
 
 const (
 	defaultPrefix = "lock"
@@ -45,4 +55,90 @@ func (l Lock) WithDefaults() Lock {
 	SetDefault(&l.RedisTimeout, DefaultRedisTimeout)
 	l.MaxHold, l.Replicas = max(l.MaxHold, 0), max(l.Replicas, 0)
 	return l
+}
+
+// CheckClient refuses a client that is nil.
+func CheckClient(rdb any) error {
+	if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return errors.New("rdb is nil")
+	}
+	return nil
+}
+
+// Hooks are the Hooks of all locks, and documented there.
+type Hooks struct {
+	Begin    func(ctx context.Context, call, name string) func(error)
+	OnLock   func(name string, took time.Duration, err error)
+	OnUnlock func(name string, held time.Duration, err error)
+}
+
+// Ask is called at the beginning of a call that asks for a lock, and Asking.End at its end.
+func (h Hooks) Ask(ctx context.Context, call, name string) Asking {
+	a := Asking{onLock: h.OnLock, name: name, began: time.Now()}
+	if h.Begin != nil {
+		a.end = h.Begin(ctx, call, name)
+	}
+	return a
+}
+
+// Asking is a call that asks for a lock.
+type Asking struct {
+	end    func(error) // from Begin; nil: nothing
+	onLock func(name string, took time.Duration, err error)
+	name   string
+	began  time.Time
+}
+
+// End reports the error of the call, or nil.
+func (a Asking) End(err error) {
+	if a.end != nil {
+		a.end(err)
+	}
+	if a.onLock != nil {
+		a.onLock(a.name, time.Since(a.began), err)
+	}
+}
+
+// Held returns what is to be called when a lease that begins now is unlocked.
+func (h Hooks) Held(name string) func(error) {
+	if h.OnUnlock == nil {
+		return func(error) {}
+	}
+	began := time.Now()
+	return func(err error) { h.OnUnlock(name, time.Since(began), err) }
+}
+
+// MaxInstance is how many bytes the name of an instance may have. With the time before it, Redis keeps it compact in a
+// hash.
+const MaxInstance = 50
+
+// Instance refuses a name that does not fit into a lease, or that a log would not show as it is.
+func (p *Problems) Instance(name string) {
+	hidden := func(r rune) bool { return r == utf8.RuneError || !unicode.IsGraphic(r) || unicode.IsSpace(r) }
+	switch {
+	case len(name) > MaxInstance:
+		p.Add("Instance", "its %d bytes are more than %d", len(name), MaxInstance)
+	case strings.ContainsFunc(name, hidden):
+		p.Add("Instance", "%q has a space, or a character that cannot be printed", name)
+	}
+}
+
+// DefaultInstance is host:pid. Of a long host, only the end is there, as it tells the instances of a service apart.
+func DefaultInstance() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown"
+	}
+	return instanceOf(host, os.Getpid())
+}
+
+func instanceOf(host string, pid int) string {
+	host = strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII || !unicode.IsGraphic(r) || r == ' ' {
+			return '_'
+		}
+		return r
+	}, host)
+	id := ":" + strconv.Itoa(pid)
+	return host[max(len(host)+len(id)-MaxInstance, 0):] + id
 }

@@ -4,6 +4,8 @@ package observe
 
 import (
 	"context"
+	"math/rand/v2"
+	"reflect"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -136,4 +138,66 @@ type Viewer interface {
 	Happened(kind, what string)                             // an event that has a line of the log
 	Loading(key string, keys int) (ended func(failed bool)) // a loader runs; of many keys it has the first
 	Loaded(kind string, took time.Duration, failed bool)    // for a key
+}
+
+const (
+	// Words is how many things Counts can tell apart.
+	Words = 16
+
+	stripes = 8
+)
+
+// Counts counts what happens on all processors at once, so each has a few places to count in, a cache line or two each.
+// The zero Counts is ready.
+type Counts struct {
+	stripes [stripes][Words]atomic.Uint64
+}
+
+// Add counts one of the things.
+func (c *Counts) Add(word int) { c.stripes[rand.Uint32()%stripes][word].Add(1) }
+
+// Sum is how often each was counted.
+func (c *Counts) Sum() (all [Words]uint64) {
+	for i := range c.stripes {
+		for word := range all {
+			all[word] += c.stripes[i][word].Load()
+		}
+	}
+	return all
+}
+
+type judgeKey struct{}
+
+// WithJudge is the context for invalidating names, in which judge is called for each that a Guard does not know, with
+// what counts it.
+func WithJudge(ctx context.Context, judge func(name string, count func())) context.Context {
+	return context.WithValue(ctx, judgeKey{}, judge)
+}
+
+// Unknown is called when a Guard does not know a name that is invalidated. It counts the name, unless there is a judge.
+func Unknown(ctx context.Context, name string, count func()) {
+	if judge, is := ctx.Value(judgeKey{}).(func(string, func())); is {
+		judge(name, count)
+	} else {
+		count()
+	}
+}
+
+// looks has a func(any) V for each type that package admin can show as a V. The packages of the types fill it as they
+// are initialized, and nothing changes afterwards: so what is shown needs no exported method that only package admin
+// could call.
+var looks = make(map[reflect.Type]any)
+
+// Register makes values of T be seen as look sees them. It is for the initialization of the package that has T.
+func Register[T, V any](look func(T) V) {
+	looks[reflect.TypeFor[T]()] = func(shown any) V { return look(shown.(T)) }
+}
+
+// Look sees a value as a V; not known: values of its type are none.
+func Look[V any](shown any) (seen V, known bool) {
+	look, known := looks[reflect.TypeOf(shown)].(func(any) V)
+	if known {
+		seen = look(shown)
+	}
+	return seen, known
 }
