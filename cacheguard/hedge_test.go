@@ -449,9 +449,10 @@ func TestSlowMessagesCostAWaiterNoLoad(t *testing.T) {
 
 func TestStaleValueComesBeforeALoadBesideRedis(t *testing.T) {
 	t.Parallel()
-	f, proxy := keptWaiting(t, Config{HedgeAfter: soon, TTL: 50 * time.Millisecond, StaleFor: time.Hour, Local: LocalConfig{
-		MaxEntries: 10, TTL: time.Hour, MaxLag: time.Hour, // also while the machine stands still
-	}})
+	f, proxy := keptWaiting(t, Config{
+		HedgeAfter: soon, TTL: redistest.Brisk, StaleFor: time.Hour, // a value that is stale when it is read would be refreshed, and leave the tier
+		Local: LocalConfig{MaxEntries: 10, TTL: time.Hour, MaxLag: time.Hour}, // also while the machine stands still
+	})
 	f.listening()
 	mustGet(t, f.guards[1], "k", returns("stored"))
 	cost := &f.guards[0].ordinary.kind.cost
