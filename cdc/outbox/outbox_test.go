@@ -122,7 +122,7 @@ func (w *world) load(ctx context.Context, id int64) (name string, err error) {
 
 func open(t *testing.T, d Dialect, server string) (driver, source string, db *sql.DB) {
 	t.Helper()
-	driver, source = "sqlite", "file:"+filepath.Join(t.TempDir(), "db")+"?_pragma=busy_timeout(20000)&_pragma=journal_mode(wal)"
+	driver, source = "sqlite", "file:"+filepath.Join(t.TempDir(), "db")+"?_pragma=busy_timeout(20000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)"
 	name := fmt.Sprintf("test%d", databases.Add(1))
 	switch d {
 	case PostgreSQL:
