@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -22,16 +23,18 @@ type cache interface {
 
 func openCache(t *testing.T, kind, addr string, source rows) cache {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{
-		Addr: addr, PoolSize: 40, DialTimeout: 200 * time.Millisecond, ReadTimeout: 100 * time.Millisecond,
-	})
+	options := &redis.Options{Addr: addr, PoolSize: 40, DialTimeout: 200 * time.Millisecond, ReadTimeout: 100 * time.Millisecond}
+	if kind == "patient" { // nothing fails there, and a busy machine is late
+		options.DialTimeout, options.ReadTimeout = redistest.Patience, redistest.Patience
+	}
+	rdb := redis.NewClient(options)
 	t.Cleanup(func() { _ = rdb.Close() })
 	if kind == "by hand" {
 		return byHand{rdb, source}
 	}
-	cfg := cacheguard.Config{TTL: time.Hour}
+	cfg := cacheguard.Config{TTL: time.Hour, RedisTimeout: redistest.Patience}
 	if kind == "hasty" { // leases are long for a process that runs, and short for one that is paused
-		cfg.LeaseTTL, cfg.WaitTimeout = hastyLease, 2*time.Second
+		cfg.LeaseTTL, cfg.WaitTimeout, cfg.RedisTimeout = hastyLease, 2*time.Second, 500*time.Millisecond
 	}
 	return openGuarded(t, rdb, cfg, source)
 }

@@ -56,8 +56,12 @@ type worker struct {
 
 // repeat lets each operation end in its own time.
 func (w *worker) repeat(ctx context.Context, who int, operation func(ctx context.Context, who, k int)) {
+	longest := 5 * time.Second
+	if os.Getenv("KIND") == "patient" {
+		longest = redistest.Patience
+	}
 	for ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), longest)
 		operation(ctx, who, rand.N(keys))
 		cancel()
 	}
