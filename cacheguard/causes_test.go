@@ -35,7 +35,6 @@ func causes() map[string]cause {
 		"cacheguard.loadTimeout":     {err: &loadTimeout{key: "another", limit: 1}},
 		"of a query":                 {err: fmt.Errorf("query: %w", context.DeadlineExceeded)},
 		"of another's Done":          {err: &RedisError{Op: "invalidate", Key: "another", Err: context.DeadlineExceeded}},
-		"of nothing, and its Done":   {err: errors.Join(ErrNotFound, &RedisError{Op: "invalidate", Key: "another", Err: context.DeadlineExceeded})},
 		"cacheguard.travellingClass": {err: travellingClass(ClassFailed), here: "it is what travels"},
 		"cacheguard.calledError":     {err: notCalled(errNoKeys)},
 		"cacheguard.RedisError":      {err: &RedisError{Op: "get", Key: "another", Err: context.DeadlineExceeded}},

@@ -151,8 +151,7 @@ func (c *Config) textOf(err error) (text string) {
 // match the first.
 var ownCauses = map[string]error{
 	"deadline": context.DeadlineExceeded, "closed": ErrClosed, "reentrant": ErrReentrant, "uncached": ErrNotCached, "unreplicated": ErrNotReplicated,
-	"class absent": travellingClass(ClassAbsent), "class unavailable": travellingClass(ClassUnavailable),
-	"class committed": travellingClass(ClassCommitted), "class canceled": travellingClass(ClassCanceled),
+	"class unavailable": travellingClass(ClassUnavailable), "class committed": travellingClass(ClassCommitted), "class canceled": travellingClass(ClassCanceled),
 	"unacquired": lifecycle.ErrNotAcquired, "lost": lifecycle.ErrLeaseLost, "revoked": lifecycle.ErrRevoked, "lock closed": lifecycle.ErrLockClosed,
 }
 
@@ -179,7 +178,7 @@ func (p *policy) absence(key string, err error) error {
 
 // absentAlone reports whether the error is plain absence, and not another failure that wraps it, such as a panic.
 func absentAlone(err error) bool {
-	return errors.Is(err, ErrNotFound) && !errors.As(err, new(*PanicError))
+	return matches(err, ErrNotFound)
 }
 
 // unanswered is the error of a call that was not answered.
