@@ -94,7 +94,7 @@ func (m *many[V]) read(ctx context.Context, keys []string, may bool) (toLoad []*
 	var asked, old []*wanted[V]
 	room := &slab.Slab[wanted[V]]{Left: len(keys)}
 	for some := range slices.Chunk(keys, window) {
-		var next []*wanted[V]
+		next := make([]*wanted[V], 0, len(some))
 		for _, key := range some {
 			w, kept, local := way{}, found[V]{}, false
 			if may {
