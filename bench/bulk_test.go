@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -147,7 +148,11 @@ var bulks = []struct {
 // hand, on the loopback interface, with a load that takes no time.
 func BenchmarkBulk(b *testing.B) {
 	for _, way := range bulks {
-		for _, n := range []int{100, 1_000, 10_000, 50_000, 100_000} {
+		sizes := []int{100, 1_000, 10_000}
+		if os.Getenv("BULK") == "all" {
+			sizes = append(sizes, 50_000, 100_000) // minutes, and gigabytes
+		}
+		for _, n := range sizes {
 			b.Run(fmt.Sprintf("%s/%d", way.name, n), func(b *testing.B) {
 				rdb := client(b)
 				prepare, do := way.bulk(b, rdb, n)
