@@ -16,13 +16,14 @@ import (
 
 // notSet are settings that take no part, and why.
 var notSet = map[string]string{
-	"Config.LoadTimeout": "calls would fail", "Config.UpdateTimeout": "calls would fail", "Config.FailClosed": "calls would fail",
+	"Config.LoadTimeout": "calls would fail", "Config.FailureTTL": "calls would fail", "CacheConfig.FailureTTL": "calls would fail", "Config.UpdateTimeout": "calls would fail", "Config.FailClosed": "calls would fail",
 	"Config.WaitTimeout": "a key would have two loads", "Config.UpdateAnyway": "a dead writer's write would not be seen",
 	"Config.Jitter": "of TTLs", "Config.Codec": "of bytes", "Config.Compression": "of bytes", "Config.MaxValueBytes": "of bytes",
 	"Config.SlowLoad": "of reports", "Config.Logger": "of reports", "Config.RedactError": "of reports", "Config.Hooks": "of reports",
 	"Config.Replicas":    "TestAFailoverForgetsNothingThatAReplicaHasAcknowledged",
 	"Config.WriteLock":   "TestUpdateHoldsTheWriteLockOfEachKey and those beside it",
 	"CacheConfig.Jitter": "of TTLs", "CacheConfig.NegativeTTL": "as the Guard's", "CacheConfig.Codec": "of bytes", "CacheConfig.Key": "of keys", "CacheConfig.MaxLoads": "as the Guard's",
+	"Config.NotFound": "of errors", "Config.ErrorCodec": "of errors", "CacheConfig.Clone": "of values",
 	"CacheConfig.NotFound": "of errors", "CacheConfig.IsNotFound": "of errors", "CacheConfig.Errors": "of errors", "CacheConfig.ErrorCodec": "of errors",
 }
 
