@@ -28,7 +28,7 @@ func ask[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V], co
 // answered counts an answer, and reports it, to a call that began at start; zero: nobody is to know.
 func (g *Guard) answered(ctx context.Context, p *policy, key string, how Outcome, start time.Time, err error) {
 	if c := p.kind.counts; c != nil && how != "" {
-		c.by(how).Add(1)
+		c.answered(how)
 	}
 	if !start.IsZero() {
 		g.observers.tell(ctx, Event{What: EventGet, Key: key, Kind: p.kind.name, Outcome: how, Took: time.Since(start), Err: err})

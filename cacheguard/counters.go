@@ -7,6 +7,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/run/count"
 	"github.com/cacheguard/go/internal/watch"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 // counts is what a Guard counts, and the list of all its numbers.
@@ -83,29 +84,36 @@ func (g *Guard) countAll() {
 // kindCounts is what is counted of a Cache.
 type kindCounts struct {
 	count.List
-
-	hits, misses, loads *atomic.Uint64
+	observe.Counts
 }
+
+// The words of kindCounts.
+const (
+	hits = iota
+	misses
+	loads
+)
 
 // countAll names what is counted of the kind.
 func (k *kind) countAll(g *Guard) {
 	c := new(kindCounts)
-	c.hits = c.Total("hits_total", "Answers from Redis or the local tier, also stale ones and remembered absence.")
-	c.misses = c.Total("misses_total", "Answers that took a load, also one of another call or instance.")
-	c.loads = c.Total("loads_total", "Things that a loader was asked for.")
-	c.Add("loads_in_flight", "Loaders that run.", func() float64 { return float64(k.watched.Running.Load()) })
-	c.Add("pending_invalidations", "Keys whose invalidation is still to be sent.", func() float64 { return float64(g.writes.PendingOf(k.name + ":")) })
+	total := func(word int, name, help string) { c.List.Add(name, help, func() float64 { return float64(c.Sum()[word]) }) }
+	total(hits, "hits_total", "Answers from Redis or the local tier, also stale ones and remembered absence.")
+	total(misses, "misses_total", "Answers that took a load, also one of another call or instance.")
+	total(loads, "loads_total", "Things that a loader was asked for.")
+	c.List.Add("loads_in_flight", "Loaders that run.", func() float64 { return float64(k.watched.Running.Load()) })
+	c.List.Add("pending_invalidations", "Keys whose invalidation is still to be sent.", func() float64 { return float64(g.writes.PendingOf(k.name + ":")) })
 	k.counts = c
 }
 
-// by is where an answer with the outcome is counted.
-func (c *kindCounts) by(how Outcome) *atomic.Uint64 {
+// answered counts an answer.
+func (c *kindCounts) answered(how Outcome) {
 	switch how {
 	case Hit, Local, Stale, Negative:
-		return c.hits
+		c.Counts.Add(hits)
 	case Loaded, Shared, Bypassed:
+		c.Counts.Add(misses)
 	}
-	return c.misses
 }
 
 // countBreakers is how many circuit breakers are open, and how many of the others are slow.

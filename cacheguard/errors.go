@@ -187,14 +187,14 @@ func unanswered(ctx context.Context, key string, err error) error {
 		return ErrClosed
 	}
 	if ctx.Err() == nil { // there is no slot: the Limiter is closed
-		return notCalled(fmt.Errorf("cacheguard: get %q: %w", errs.Short(key), err))
+		return &calledError{error: fmt.Errorf("cacheguard: get %q: %w", errs.Short(key), err)}
 	}
 	return ended(ctx, "get", key)
 }
 
 // ended is the error of a read whose context ended: it matches both the context's error and its cause.
 func ended(ctx context.Context, op, key string) error {
-	return notCalled(fmt.Errorf("cacheguard: %s %q: %w", op, errs.Short(key), lifecycle.Ended(ctx)))
+	return &calledError{error: fmt.Errorf("cacheguard: %s %q: %w", op, errs.Short(key), lifecycle.Ended(ctx))}
 }
 
 // failed reports whether a loader's error is a failure: neither absence, nor that nobody waits any more.

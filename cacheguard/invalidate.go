@@ -29,9 +29,10 @@ import (
 // even where Redis does not acknowledge the first. An empty key is an error; the other keys are invalidated all the
 // same.
 func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
-	if g == nil {
-		return errNilGuard
+	if err := g.begin(); err != nil {
+		return err
 	}
+	defer g.life.Done()
 	named := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == "" })
 	var refused error
 	if len(named) < len(keys) {
@@ -40,10 +41,6 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	if len(named) == 0 {
 		return refused
 	}
-	if !g.life.Begin() {
-		return ErrClosed
-	}
-	defer g.life.Done()
 	g.named(ctx, named, nil)
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskInvalidate, named)
 	err := errs.Join(refused, g.writes.Invalidate(ctx, named, nil))

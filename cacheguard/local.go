@@ -97,9 +97,14 @@ func fromItem[V any](item *tier.Item, p *policy, how Outcome) (f found[V], ok bo
 	return f, true
 }
 
+// usesLocal reports whether the call may have its answer from the local tier.
+func (s *loadSpec[V]) usesLocal(g *Guard) bool {
+	return g.local != nil && !s.skipLocal && !s.policy.noLocal
+}
+
 // fromLocal returns what the local tier has, if it may be served.
 func (s *loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
-	if s.skipLocal || s.policy.noLocal || g.local == nil {
+	if !s.usesLocal(g) {
 		return f, false
 	}
 	item := g.local.Get(key)
@@ -116,7 +121,7 @@ func (s *loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 
 // tryLocal returns what the local tier has, if the call may use the cache for the key.
 func (s *loadSpec[V]) tryLocal(g *Guard, key string, w *way) (f found[V], ok bool) {
-	if g.local == nil || w.reason != nil || w.past.Any() {
+	if w.reason != nil || w.past.Any() {
 		return f, false
 	}
 	return s.fromLocal(g, key)
@@ -125,7 +130,7 @@ func (s *loadSpec[V]) tryLocal(g *Guard, key string, w *way) (f found[V], ok boo
 // staleFromLocal returns what the local tier has when Redis does not answer, as a stale value, if stale
 // values may be served.
 func (s *loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool) {
-	if s.skipLocal || s.policy.noLocal || g.local == nil || s.policy.staleFor == 0 {
+	if !s.usesLocal(g) || s.policy.staleFor == 0 {
 		return f, false
 	}
 	item := g.local.GetAnyway(key)
@@ -144,7 +149,7 @@ func (s *loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool)
 // keys that are asked for most would be loaded again and again.
 func (q *query[V]) fillLocal(r wanted[V], read *send.Read) {
 	g, spec := q.guard, q.spec
-	if g.local == nil || spec.skipLocal || spec.policy.noLocal || read != r.read || !g.life.TryAtMost(mostFilling, &g.filling, func() { // stop: RedisTimeout
+	if !spec.usesLocal(g) || read != r.read || !g.life.TryAtMost(mostFilling, &g.filling, func() { // stop: RedisTimeout
 		ctx, cancel := context.WithTimeout(context.Background(), g.cfg.RedisTimeout)
 		defer cancel()
 		q := query[V]{guard: g, spec: spec}

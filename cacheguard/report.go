@@ -120,7 +120,7 @@ func (l *loaders) tellEnd(ctx context.Context, j *load, load *loading, took time
 	}
 	l.journal.View().Loaded(j.policy.kind.name, took, failed(err))
 	if c := j.policy.kind.counts; c != nil {
-		c.loads.Add(1)
+		c.Counts.Add(loads)
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
