@@ -105,8 +105,8 @@ func onBus(t *testing.T, env ...string) *revocation {
 
 func (r *revocation) start(role string, i int, addr string) *redistest.Process {
 	lag := []time.Duration{time.Second, 300 * time.Millisecond}[i%2]
-	if r.mistaken { // tiers have to serve on a busy machine, too, whose echoes take seconds; what they have not heard they serve for twice that
-		lag = 4 * time.Second
+	if r.mistaken { // tiers have to serve on a busy machine, too; what they have not heard they serve for up to 4 s
+		lag = 2 * time.Second
 	}
 	env := append(slices.Clone(r.env), "ROLE="+role, fmt.Sprint("PLACE=", i), fmt.Sprint("LAG=", lag))
 	if addr != "" {

@@ -74,7 +74,7 @@ func TestPlainEchoesAreFoundWhereScriptsMayNotPublish(t *testing.T) { // alone, 
 
 // What a bus loses is missed by its number, and by nothing else.
 func TestNoticesThatNobodyMissesAreFoundWhereABusIsCut(t *testing.T) { // alone, too
-	r := onBus(t, "UNNUMBERED=yes", "SINGLE=yes", "BOUND=6s")
+	r := onBus(t, "UNNUMBERED=yes", "SINGLE=yes", "BOUND=3s")
 	r.mistaken = true
 	r.rage(cutBus)
 }
