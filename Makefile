@@ -15,7 +15,7 @@ OTHERS = $(filter-out $(LIBRARY),$(call tested,$(ALL)))
 BENCHED = $(shell grep -rlE '^func Benchmark' --include='*_test.go' --exclude-dir=.tools . | xargs -n 1 dirname | sort -u)
 RACED = $(filter-out $(call tested,$(EXAMPLES)),$(call tested,$(ALL)))
 # The suites of locks wait for leases most of the time: two of them begin beside feeds, which compute, and two follow.
-LONGEST = $(call tested,./consensus/etcd ./consensus/zookeeper ./cdc/mysql ./cdc/outbox ./cdc/postgres ./consensus/mysql ./consensus/postgres ./internal/testing/rungs)
+LONGEST = $(call tested,./proof/chaos ./consensus/etcd ./consensus/zookeeper ./cdc/mysql ./cdc/outbox ./cdc/postgres ./consensus/mysql ./consensus/postgres ./internal/testing/rungs)
 REDIS := redis-server redis-sentinel redis-cli
 SERVERS := postgres etcd mariadbd mariadb-install-db zookeeper java pgbouncer
 # Without inlining and DWARF, compiling takes half of the time, and that is most of it; the standard library is inlined, because it runs
@@ -85,7 +85,7 @@ race: ## run all tests but those of examples and bench with the race detector; C
 
 race-rest: ## run those of them that make test leaves out
 	@scripts/need $(REDIS) $(SERVERS) nutcracker cc git
-	$(call test,$(LONGEST) $(filter-out $(LONGEST) $(LIBRARY),$(RACED)),-p=4)
+	$(call test,$(LONGEST) $(filter-out $(LONGEST) $(LIBRARY),$(RACED)),-p=3)
 
 busy: ## run tests as on a busy machine: all, for hours, or some as BUSY has it (scripts/busy); BUSY="-changed -for 45" as in .ci/run
 	@scripts/need $(REDIS) $(SERVERS) nutcracker cc git

@@ -23,7 +23,7 @@ type cache interface {
 
 func openCache(t *testing.T, kind, addr string, source rows) cache {
 	t.Helper()
-	options := &redis.Options{Addr: addr, PoolSize: 40, DialTimeout: 200 * time.Millisecond, ReadTimeout: 100 * time.Millisecond}
+	options := &redis.Options{Addr: addr, PoolSize: 40, DialTimeout: hastyLease, ReadTimeout: hastyLease / 2}
 	if kind == "patient" { // nothing fails there, and a busy machine is late
 		options.DialTimeout, options.ReadTimeout = redistest.Patience, redistest.Patience
 	}
@@ -34,7 +34,7 @@ func openCache(t *testing.T, kind, addr string, source rows) cache {
 	}
 	cfg := cacheguard.Config{TTL: time.Hour, RedisTimeout: redistest.Patience}
 	if kind == "hasty" { // leases are long for a process that runs, and short for one that is paused
-		cfg.LeaseTTL, cfg.WaitTimeout, cfg.RedisTimeout = hastyLease, 2*time.Second, 500*time.Millisecond
+		cfg.LeaseTTL, cfg.WaitTimeout, cfg.RedisTimeout = hastyLease, 2*time.Second, hastyLease
 	}
 	return openGuarded(t, rdb, cfg, source)
 }

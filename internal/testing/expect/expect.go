@@ -50,7 +50,7 @@ func Turn() (end func()) {
 	return func() { <-computing }
 }
 
-// Samples returns how many samples a test takes of what is too much to try whole: few, or many if THOROUGH is set, as in .ci/run.
+// Samples returns how many samples a test takes of what is too much to try whole: few, or many if THOROUGH is set, as every night.
 func Samples(few, many int) int {
 	if os.Getenv("THOROUGH") != "" {
 		return many
