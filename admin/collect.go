@@ -101,6 +101,9 @@ func guardOf(g *guard) guardState {
 		}
 	}
 	one.Order = append([]string{}, slices.SortedFunc(maps.Keys(one.Troubles), byCause)...)
+	if troubles.Caused && len(one.Order) > 0 && slices.Contains(causes[:3], one.Order[0]) {
+		one.Cause, one.Brought = one.Order[0], troubles.Brought
+	}
 	for _, hot := range g.view.hot.top() {
 		key, cut := shorten(hot.key, longestShown)
 		one.Hot = append(one.Hot, hotState{key, cut, hot.perSecond})
@@ -109,7 +112,7 @@ func guardOf(g *guard) guardState {
 }
 
 // causes are the names of troubles that bring others with them, the first of all first.
-var causes = []string{"outage", "refused", "slow", "pending"}
+var causes = []string{"outage", "slow", "refused", "pending"}
 
 // byCause orders the names of troubles: causes before what follows from them, and the rest by name.
 func byCause(a, b string) int {

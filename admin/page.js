@@ -123,26 +123,24 @@
     outage: 'Redis does not answer', pending: 'invalidations are pending', refused: 'Redis answered with an error', deaf: 'messages do not arrive', missed: 'messages are missed', mute: 'messages are refused', saturated: 'loads wait', limiter: 'loads wait for the Limiter', slow: 'Redis is slow', intent: 'an intent stands', bypassed: 'the cache is turned off',
   };
 
-  const brought = ['pending', 'deaf', 'missed', 'mute', 'saturated', 'limiter'], whole = /: (OOM|READONLY|NOREPLICAS|MISCONF|NOAUTH|WRONGPASS) /;
-
   const lately = (c, what) => c.lately[what] + ' lately, the last ' + seconds(c.lately_ago[what]) + ' ago at most';
 
   function troubles() {
     const all = [], heard = [], outage = data.guards.some((g) => g.troubles.outage);
     for (const g of data.guards) {
-      let cause = null; // a Redis that is silent or slow or refuses everything brings others, which have no line of their own
+      let cause = null; // what it brings has no line of its own
       for (const name of g.order) {
         const lasts = g.troubles[name];
         const [state, say] = wrongs[name];
         heard.push(g.prefix + ': ' + brief[name]);
         const text = say(g, seconds(lasts), lasts);
-        if (cause && brought.includes(name)) {
+        if (cause && g.brought && g.brought.includes(name)) {
           cause[1] += ' ' + text;
           if (state === 'bad') cause[0] = state;
           continue;
         }
         all.push([state, g.prefix + ': ' + text]);
-        if (!cause && (name === 'outage' || name === 'slow' || name === 'refused' && lasts <= 5 && whole.test(g.refused))) cause = all[all.length - 1];
+        if (name === g.cause) cause = all[all.length - 1];
       }
       for (const [what, of, ago] of [['tags', g.unknown_tags, g.unknown_tags_ago], ['keys', g.unknown_keys, g.unknown_keys_ago]]) {
         for (const [kind, n] of Object.entries(of || {})) {

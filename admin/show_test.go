@@ -222,6 +222,8 @@ func TestWhatIsWrongIsShown(t *testing.T) {
 	g.Bypass(true)
 	if one := look(t, h).Guards[0]; len(one.Order) != len(one.Troubles) || one.Order[0] != "outage" || !slices.Contains(one.Order, "bypassed") {
 		t.Errorf("causes do not come first: %q of %v", one.Order, one.Troubles)
+	} else if one.Cause != "outage" || !slices.Contains(one.Brought, "pending") || slices.Contains(one.Brought, "bypassed") {
+		t.Errorf("%q brings %q", one.Cause, one.Brought)
 	}
 	g.Bypass(false)
 	var found foundKey

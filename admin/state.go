@@ -42,6 +42,8 @@ type guardState struct {
 	Redis     string             `json:"redis"`             // where it is, for people: a look-up of what somebody has just written proves which it is
 	Troubles  map[string]float64 `json:"troubles"`          // what is wrong, and for how long; refused: how long ago
 	Order     []string           `json:"order"`             // their names, causes first
+	Cause     string             `json:"cause,omitempty"`   // which of them brings others; empty: none
+	Brought   []string           `json:"brought,omitempty"` // which ones, if they are there
 	Happened  map[string]uint64  `json:"happened"`          // how often each event did, so far, as the log names it
 	Refused   string             `json:"refused"`           // the last error that Redis answered with
 	DeafAs    string             `json:"deaf_as,omitempty"` // why messages do not arrive

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	journal "github.com/cacheguard/go/internal/watch" // report is a result here
 	"github.com/cacheguard/go/internal/watch/observe"
 )
 
@@ -99,16 +98,6 @@ func lastingFirst(all []finding) []finding {
 	return all
 }
 
-// brought are the troubles that a Redis brings which is silent or slow or refuses everything, as internal/watch has them.
-var brought = []string{"pending", "deaf", "missed", "mute", "saturated", "limiter"}
-
-// refusesAll reports whether Redis has refused something for a reason that has nothing to do with it.
-func (g *pagedGuard) refusesAll() bool {
-	_, said, _ := strings.Cut(g.Refused, ": ") // the operation
-	code, _, _ := strings.Cut(said, " ")
-	return journal.IsWhole(code)
-}
-
 // together has what a cause brings in the line of the cause.
 func together(all []finding) []finding {
 	cause := slices.IndexFunc(all, func(f finding) bool { return f.isCause })
@@ -133,7 +122,7 @@ func (g *pagedGuard) findings() (all []finding) {
 	}
 	for _, name := range order {
 		f := g.trouble(name)
-		f.isCause, f.isBrought = name == "outage" || name == "slow" || name == "refused" && f.past == 0 && g.refusesAll(), slices.Contains(brought, name)
+		f.isCause, f.isBrought = name == g.Cause, slices.Contains(g.Brought, name)
 		all = append(all, f)
 	}
 	all = append(all, g.longLoads()...)

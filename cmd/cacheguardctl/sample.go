@@ -119,6 +119,8 @@ type pagedGuard struct {
 	DeafAs                    string `json:"deaf_as"`
 	Troubles                  map[string]float64
 	Order                     []string // their names, causes first; nil: it does not say
+	Cause                     string   // which of them brings others; empty: none, or it does not say
+	Brought                   []string // which ones, if they are there
 	Loading, Queued, Waiting  int
 	MaxLoads                  int `json:"max_loads"`
 	BreakersOpen              int `json:"breakers_open"`

@@ -78,14 +78,14 @@ func (e *episode) begin(args ...any) {
 	if quiet := now.Sub(e.last); quiet < logging.Every {
 		wait = max(wait, min(flapping<<min(e.again, 4), logging.Every-quiet))
 	}
-	if wait <= 0 && !e.isBroughtLocked() {
+	if wait <= 0 && !e.isBrought() {
 		e.logLocked()
 		return
 	}
 	e.timer = time.AfterFunc(wait, e.lasts)
 }
 
-func (e *episode) isBroughtLocked() bool { return e.brings != nil && e.brings() }
+func (e *episode) isBrought() bool { return e.brings != nil && e.brings() }
 
 // lasts logs a trouble that goes on, unless another brings it, or did so until a moment ago.
 func (e *episode) lasts() {
@@ -95,7 +95,7 @@ func (e *episode) lasts() {
 		return
 	}
 	was := e.behind
-	switch e.behind = e.isBroughtLocked(); {
+	switch e.behind = e.isBrought(); {
 	case e.behind && e.over == "":
 		e.since, e.more = time.Time{}, 0
 	case e.behind || was:

@@ -234,9 +234,12 @@ func (j *Journal) Troubles() observe.Troubles {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	t := j.last
-	t.Last = make(map[string]time.Duration)
+	t.Last, t.Caused = make(map[string]time.Duration), j.hasCause()
 	for _, e := range j.troubles {
 		t.Last[e.name] = e.lasting()
+		if e.isBrought() {
+			t.Brought = append(t.Brought, e.name)
+		}
 	}
 	delete(t.Last, "") // those are not the Guard's alone
 	return t

@@ -20,7 +20,7 @@ type refusals struct {
 	open func(e *episode, s says)
 	on   atomic.Int64 // how many there are
 
-	whole atomic.Int64 // when Redis last refused what IsWhole, in ns since 1970
+	whole atomic.Int64 // when Redis last refused what isWhole, in ns since 1970
 
 	mu sync.Mutex
 	by map[refusal]*refused
@@ -52,7 +52,7 @@ func (r *refusals) begin(op string, err error, args ...any) {
 	if errors.As(err, &a) {
 		of.code, _, _ = strings.Cut(a.Error(), " ")
 	}
-	if IsWhole(of.code) {
+	if isWhole(of.code) {
 		of.op = ""
 		r.whole.Store(time.Now().UnixNano())
 	}
@@ -76,8 +76,8 @@ func (r *refusals) begin(op string, err error, args ...any) {
 	e.last = time.Now() // after the beginning, of which this may be all
 }
 
-// IsWhole reports whether an error with that code is about Redis, and no matter what it was asked.
-func IsWhole(code string) bool {
+// isWhole reports whether an error with that code is about Redis, and no matter what it was asked.
+func isWhole(code string) bool {
 	return slices.Contains([]string{"OOM", "READONLY", "NOREPLICAS", "MISCONF", "NOAUTH", "WRONGPASS"}, code)
 }
 

@@ -65,6 +65,9 @@ type Troubles struct {
 	// (loads wait for MaxLoads), limiter (the same, for Config.Limiter), bypassed (the cache is turned off).
 	Last map[string]time.Duration
 
+	Caused  bool     // one of them, or of the refusals, may bring others: Redis is silent or slow, or refuses whatever it is asked
+	Brought []string // names of those that it brings, if they last
+
 	BypassedUntil time.Time // on all instances; zero: on this one, until it is turned on
 
 	DeafAs string // why messages do not arrive; empty: not known
