@@ -232,16 +232,19 @@ func (g *Guest) Answered(sent time.Time, server int64) {
 	g.placed = true
 }
 
-// Told says that the lock is taken, by the caller or by others, as the caller has heard. Those who leave the door then
-// say so.
-func (g *Guest) Told() {
+// atDoor runs f while nobody else changes the caller's door, if it waits at one.
+func (g *Guest) atDoor(f func()) {
 	if g.door == nil {
 		return
 	}
 	g.door.of.mu.Lock()
 	defer g.door.of.mu.Unlock()
-	g.toldLocked()
+	f()
 }
+
+// Told says that the lock is taken, by the caller or by others, as the caller has heard. Those who leave the door then
+// say so.
+func (g *Guest) Told() { g.atDoor(g.toldLocked) }
 
 func (g *Guest) toldLocked() {
 	if !g.told {
@@ -252,26 +255,16 @@ func (g *Guest) toldLocked() {
 
 // Granted says that the caller has the lock.
 func (g *Guest) Granted() {
-	if g.door == nil {
-		return
-	}
-	g.door.of.mu.Lock()
-	defer g.door.of.mu.Unlock()
-	g.toldLocked()
-	g.door.shut = false
-	g.door.admitLocked()
+	g.atDoor(func() {
+		g.toldLocked()
+		g.door.shut = false
+		g.door.admitLocked()
+	})
 }
 
 // Leave says that the caller does not queue in Redis any more, or does not have the lock that others are to ask for
 // only then.
-func (g *Guest) Leave() {
-	if g.door == nil {
-		return
-	}
-	g.door.of.mu.Lock()
-	defer g.door.of.mu.Unlock()
-	g.leaveLocked()
-}
+func (g *Guest) Leave() { g.atDoor(g.leaveLocked) }
 
 func (g *Guest) leaveLocked() {
 	g.door.inside--

@@ -7,12 +7,8 @@ func (g *Guest) Handed() *Grant { return g.grant }
 // of that: those before it will have left by then, and the lock would wait for them to give it back. first: it may go
 // before other processes.
 func (g *Guest) Next() (next *Guest, first bool) {
-	if g.door == nil {
-		return nil, false
-	}
-	g.door.of.mu.Lock()
-	defer g.door.of.mu.Unlock()
-	return g.door.nextLocked(true), g.door.passes < MaxPasses
+	g.atDoor(func() { next, first = g.door.nextLocked(true), g.door.passes < MaxPasses })
+	return next, first
 }
 
 // Pass lets the next in with the lock in its hands, instead of the caller. Not ok: it waits no more.
