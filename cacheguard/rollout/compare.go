@@ -28,6 +28,10 @@ type Comparer[K comparable, V any] struct {
 	Source func(ctx context.Context, k K) (V, error) // which the Cache loads from
 	Equal  func(a, b V) bool
 
+	// NotFound is what Source and Cache return for a thing that does not exist, as CacheConfig.NotFound says. Default:
+	// ErrNotFound, which counts in any case.
+	NotFound error
+
 	// Pause is how long a comparison waits when it has found a difference, as a write may be under way. Default: 1
 	// second.
 	Pause time.Duration
@@ -65,7 +69,7 @@ func (c *Comparer[K, V]) Compare(ctx context.Context, k K, other *V) {
 	}
 	if had {
 		s.Hits++
-	} else if _, err := c.Cache.Get(ctx, k); err != nil && !errors.Is(err, cacheguard.ErrNotFound) {
+	} else if _, err := c.Cache.Get(ctx, k); err != nil && !c.absent(err) {
 		s.Failed++
 	}
 	oursOld, otherOld := had && !c.same(cached, now), other != nil && !c.same(other, now)
@@ -114,11 +118,16 @@ func (c *Comparer[K, V]) look(ctx context.Context, k K) (v *V, had bool) {
 	return &got, true
 }
 
+// absent reports whether the error says that there is no such thing.
+func (c *Comparer[K, V]) absent(err error) bool {
+	return errors.Is(err, cacheguard.ErrNotFound) || c.NotFound != nil && errors.Is(err, c.NotFound)
+}
+
 // source is what the source has; nil: no such thing.
 func (c *Comparer[K, V]) source(ctx context.Context, k K) (*V, error) {
 	v, err := c.Source(ctx, k)
 	switch {
-	case errors.Is(err, cacheguard.ErrNotFound):
+	case c.absent(err):
 		return nil, nil
 	case err != nil:
 		return nil, err

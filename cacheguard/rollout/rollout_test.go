@@ -63,18 +63,18 @@ func TestTheComparerFindsWhatIsOldBeforeTheCacheServesAnybody(t *testing.T) {
 	g, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: "test-compare", TTL: time.Hour, RedisTimeout: redistest.Patience, HedgeAfter: -1, Gate: shares.Gate})
 	expect.Must(t, err)
 	defer g.Close()
-	rows := map[int]string{1: "lamp", 2: "chair"}
+	rows, noRow := map[int]string{1: "lamp", 2: "chair"}, errors.New("no such row")
 	load := func(_ context.Context, id int) (string, error) {
 		if row, is := rows[id]; is {
 			return row, nil
 		}
-		return "", cacheguard.ErrNotFound
+		return "", noRow
 	}
-	products, err := cacheguard.NewCache(g, cacheguard.CacheConfig[int, string]{Name: "product", Load: load})
+	products, err := cacheguard.NewCache(g, cacheguard.CacheConfig[int, string]{Name: "product", Load: load, NotFound: noRow})
 	expect.Must(t, err)
 	var old []string
 	c := &Comparer[int, string]{
-		Cache: products, Source: load, Equal: func(a, b string) bool { return a == b }, Pause: time.Millisecond,
+		Cache: products, Source: load, Equal: func(a, b string) bool { return a == b }, NotFound: noRow, Pause: time.Millisecond,
 		OnOld: func(id int, cached, source string) { old = append(old, fmt.Sprint(id, cached, source)) },
 	}
 	all := func() {
