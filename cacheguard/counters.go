@@ -97,7 +97,9 @@ const (
 // countAll names what is counted of the kind.
 func (k *kind) countAll(g *Guard) {
 	c := new(kindCounts)
-	total := func(word int, name, help string) { c.List.Add(name, help, func() float64 { return float64(c.Sum()[word]) }) }
+	total := func(word int, name, help string) {
+		c.List.Add(name, help, func() float64 { return float64(c.Sum()[word]) })
+	}
 	total(hits, "hits_total", "Answers from Redis or the local tier, also stale ones and remembered absence.")
 	total(misses, "misses_total", "Answers that took a load, also one of another call or instance.")
 	total(loads, "loads_total", "Things that a loader was asked for.")
@@ -108,11 +110,10 @@ func (k *kind) countAll(g *Guard) {
 
 // answered counts an answer.
 func (c *kindCounts) answered(how Outcome) {
-	switch how {
-	case Hit, Local, Stale, Negative:
-		c.Counts.Add(hits)
-	case Loaded, Shared, Bypassed:
+	if how == Loaded || how == Shared || how == Bypassed {
 		c.Counts.Add(misses)
+	} else {
+		c.Counts.Add(hits)
 	}
 }
 

@@ -36,29 +36,13 @@ func New() *Life {
 }
 
 // Begin begins a call, and reports whether that may be done. Each true is followed by one Done.
-func (l *Life) Begin() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return false
-	}
-	l.calls++
-	return true
-}
+func (l *Life) Begin() bool { return l.begin(&l.closed, &l.calls) }
 
 // Done ends a call.
 func (l *Life) Done() { l.finish(&l.calls) }
 
 // Enter begins a task, and reports whether that may be done. Each true is followed by one Leave.
-func (l *Life) Enter() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.over {
-		return false
-	}
-	l.tasks++
-	return true
-}
+func (l *Life) Enter() bool { return l.begin(&l.over, &l.tasks) }
 
 // Leave ends a task.
 func (l *Life) Leave() { l.finish(&l.tasks) }
@@ -103,6 +87,16 @@ func (l *Life) Quiet() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tasks == 0
+}
+
+func (l *Life) begin(late *bool, count *int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if *late {
+		return false
+	}
+	*count++
+	return true
 }
 
 func (l *Life) finish(count *int) {
