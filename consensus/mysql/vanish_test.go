@@ -39,7 +39,7 @@ func TestARefusedConnectionIsAsItWas(t *testing.T) {
 	db := connect(t, examples.Addr())
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	k, err := New(db, Config{Prefix: t.Name(), TTL: time.Second})
+	k, err := New(db, Config{Prefix: t.Name(), TTL: time.Minute})
 	expect.ErrorIs(t, err)
 	defer k.Close()
 	_, err = k.TryLock(t.Context(), "x")

@@ -36,7 +36,7 @@ func TestARefusedConnectionIsAsItWas(t *testing.T) {
 	l, err := holder.Lock(t.Context(), "x")
 	expect.ErrorIs(t, err)
 	pool := newPool(t, examples.Addr()+" pool_max_conns=1")
-	k, err := New(pool, Config{Prefix: t.Name(), TTL: time.Second})
+	k, err := New(pool, Config{Prefix: t.Name(), TTL: time.Minute})
 	expect.ErrorIs(t, err)
 	defer k.Close()
 	_, err = k.TryLock(t.Context(), "x")
