@@ -42,15 +42,11 @@ func TestAGetManyThatGivesUpHoldsUpNeitherABystanderNorClose(t *testing.T) {
 		all.Go(func() { // owner: the test; ends with ctx; joined below
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 			defer cancel()
-			if _, err := cache.GetMany(ctx, []int{1000 + round, 2000 + round}); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("one who gave up: %v", err)
-			}
+			expect.ErrorIs(t, expect.Err(cache.GetMany(ctx, []int{1000 + round, 2000 + round})), context.DeadlineExceeded)
 		})
 		<-time.After(5 * time.Millisecond)
 		all.Go(func() { // owner: the test; ends with its Get, which has no deadline; joined below
-			if _, err := cache.Get(context.Background(), round); err != nil {
-				t.Errorf("a bystander: %v", err)
-			}
+			expect.ErrorIs(t, expect.Err(cache.Get(context.Background(), round)))
 		})
 		<-time.After(35 * time.Millisecond)
 	}
@@ -76,8 +72,7 @@ func TestNoLateReplyKeepsAnOldValueBeyondAnInvalidation(t *testing.T) {
 			if !expect.Drawn(3) {
 				continue
 			}
-			t.Run(fmt.Sprint(name, " ", nth), func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, fmt.Sprint(name, " ", nth), func(t *testing.T) {
 				g := newGround(t)
 				proxy := redistest.StartProxy(t, cacheguard.SharedAddr())
 				var seen atomic.Int64
@@ -118,8 +113,7 @@ func TestTheInstanceThatInvalidatesAllServesNothingOldFromItsTier(t *testing.T) 
 		if !expect.Drawn(2) {
 			continue
 		}
-		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, fmt.Sprintf("%+v", c), func(t *testing.T) {
 			g, things := newGround(t), 300
 			if c.many {
 				things = expect.Samples(500, 1500)
@@ -207,8 +201,7 @@ func TestAnInvalidationThatIsSentAgainWhileAGetReadsIsHeeded(t *testing.T) {
 			if !expect.Drawn(2) {
 				continue
 			}
-			t.Run(fmt.Sprint(name, ", a tier: ", local), func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, fmt.Sprint(name, ", a tier: ", local), func(t *testing.T) {
 				g := newGround(t)
 				proxy := redistest.StartProxy(t, cacheguard.SharedAddr())
 				rdb := proxy.Client(t)
@@ -231,9 +224,7 @@ func TestAnInvalidationThatIsSentAgainWhileAGetReadsIsHeeded(t *testing.T) {
 				}, func() {
 					for range 5 {
 						for id := range 5 {
-							if _, err := theirs.Get(context.Background(), id); err != nil {
-								t.Error(err)
-							}
+							expect.ErrorIs(t, expect.Err(theirs.Get(context.Background(), id)))
 						}
 						rule := proxy.On(func(args []string) bool {
 							return args[0] == "evalsha" || args[0] == "eval" || args[0] == "del" || args[0] == "set" || args[0] == "incr"
@@ -303,12 +294,9 @@ func TestAnInsertAndItsTagEndAbsenceOnEveryInstance(t *testing.T) {
 func TestAGetThatReadsWhileItsGuardIsClosedReturnsNothingInvalidated(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []string{"by the call", "with others"} {
-		t.Run("a read that is sent "+sent, func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, "a read that is sent "+sent, func(t *testing.T) {
 			g := newGround(t)
-			if _, err := g.things(g.guard(client(t), cacheguard.Config{})).Get(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, expect.Err(g.things(g.guard(client(t), cacheguard.Config{})).Get(t.Context(), 1)))
 			redistest.Await(t, "the value is stored", func() bool { return client(t).Exists(t.Context(), g.prefix+":{thing:1}").Val() == 1 })
 			g.write(func() error { return g.guard(client(t), cacheguard.Config{}).InvalidateTags(t.Context(), "all") })
 

@@ -107,51 +107,49 @@ func TestAKeyHasOneLoaderWhenRedisStopsAnswering(t *testing.T) {
 		return async(g, "k", load)
 	}
 	type ask = func(*Guard, func(context.Context) (string, error)) <-chan reply[string]
-	for name, c := range map[string]struct {
+	type example struct {
 		first, later ask
 		waits        bool // the first for another instance
-	}{
+	}
+	expect.Each(t, map[string]example{
 		"Get": {first: one, later: one}, "GetMany": {first: many, later: many}, "Get, GetMany": {first: one, later: many}, "GetMany, Get": {first: many, later: one},
 		"a Get that waits": {first: one, later: one, waits: true}, "a GetMany that waits": {first: many, later: one, waits: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute})
-			f.listening()
-			g, db, theirs := f.guards[0], newSource("v"), newSource("v")
-			down := redistest.ReplyError("LOADING Redis is loading")
-			var first, other <-chan reply[string]
-			if c.waits {
-				other = async(f.guards[1], "k", theirs.load)
-				<-theirs.begun
-				first = c.first(g, db.load)
-				f.awaitRegistered("k", 1)
-			} else {
-				proxy.On(steps["acquire"], down)
-				first = c.first(g, db.load)
-				<-db.begun
-			}
-			proxy.On(reading, down)
-			trip(t, g)
-			if c.waits {
-				<-db.begun
-			}
-			later := c.later(g, db.load)
-			bypassed := flightKey{key: "k", shape: protocol.ShapeOf[string]{}, mode: direct}
-			redistest.Await(t, "the later one waits for the load of the first, or loads", func() bool {
-				return g.flights.Count(only(bypassed)).Callers == 2 || db.loads.Load() > 1
-			})
-			expect.Equal(t, "loads at a time", db.loads.Load(), 1)
-			close(db.release)
-			close(theirs.release)
-			want(t, first, "v")
-			want(t, later, "v")
-			if c.waits {
-				want(t, other, "v")
-			}
-			expect.Equal(t, "loads", db.loads.Load(), 2) // nothing proves that none has invalidated it
+	}, func(t *testing.T, _ string, c example) {
+		f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute})
+		f.listening()
+		g, db, theirs := f.guards[0], newSource("v"), newSource("v")
+		down := redistest.ReplyError("LOADING Redis is loading")
+		var first, other <-chan reply[string]
+		if c.waits {
+			other = async(f.guards[1], "k", theirs.load)
+			<-theirs.begun
+			first = c.first(g, db.load)
+			f.awaitRegistered("k", 1)
+		} else {
+			proxy.On(steps["acquire"], down)
+			first = c.first(g, db.load)
+			<-db.begun
+		}
+		proxy.On(reading, down)
+		trip(t, g)
+		if c.waits {
+			<-db.begun
+		}
+		later := c.later(g, db.load)
+		bypassed := flightKey{key: "k", shape: protocol.ShapeOf[string]{}, mode: direct}
+		redistest.Await(t, "the later one waits for the load of the first, or loads", func() bool {
+			return g.flights.Count(only(bypassed)).Callers == 2 || db.loads.Load() > 1
 		})
-	}
+		expect.Equal(t, "loads at a time", db.loads.Load(), 1)
+		close(db.release)
+		close(theirs.release)
+		want(t, first, "v")
+		want(t, later, "v")
+		if c.waits {
+			want(t, other, "v")
+		}
+		expect.Equal(t, "loads", db.loads.Load(), 2) // nothing proves that none has invalidated it
+	})
 }
 
 func TestWithFailClosedAnOpenBreakerIsARedisError(t *testing.T) {
@@ -159,11 +157,7 @@ func TestWithFailClosedAnOpenBreakerIsARedisError(t *testing.T) {
 	f, proxy := broken(t, shared, Config{FailClosed: true})
 	rule := proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
 	for range 200 {
-		_, err := Get(context.Background(), f.guards[0], "k", unwanted[int](t))
-		var failed *RedisError
-		if !errors.As(err, &failed) || failed.Key != "k" {
-			t.Fatal(err)
-		}
+		expectRedisError(t, expect.Err(Get(context.Background(), f.guards[0], "k", unwanted[int](t))), "", "k")
 	}
 	if rule.Count() > 100 {
 		t.Errorf("Redis was asked %d times", rule.Count())
@@ -241,21 +235,18 @@ func TestUpdateAnywayWritesAtOnceWhileTheBreakerIsOpen(t *testing.T) {
 func TestWritesThatFailOpenTheBreaker(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	for name, write := range map[string]func(*Guard) error{
+	expect.Each(t, map[string]func(*Guard) error{
 		"Invalidate":     func(g *Guard) error { return g.Invalidate(ctx, "k") },
 		"InvalidateTags": func(g *Guard) error { return g.InvalidateTags(ctx, "tag") },
 		"Update":         func(g *Guard) error { return g.Update(ctx, "k", func(context.Context) error { return nil }) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, proxy := broken(t, shared, Config{})
-			f.events.quiet = true
-			for _, command := range []string{"evalsha", "del", "get"} {
-				proxy.On(redistest.Command(command), redistest.ReplyError("LOADING Redis is loading"))
-			}
-			redistest.Await(t, "a write is refused", func() bool { return errors.Is(write(f.guards[0]), breaker.ErrOpen) })
-		})
-	}
+	}, func(t *testing.T, _ string, write func(*Guard) error) {
+		f, proxy := broken(t, shared, Config{})
+		f.events.quiet = true
+		for _, command := range []string{"evalsha", "del", "get"} {
+			proxy.On(redistest.Command(command), redistest.ReplyError("LOADING Redis is loading"))
+		}
+		redistest.Await(t, "a write is refused", func() bool { return errors.Is(write(f.guards[0]), breaker.ErrOpen) })
+	})
 }
 
 func TestCloseSendsWhatIsPendingAlsoWhileTheBreakerIsOpen(t *testing.T) {
@@ -264,9 +255,7 @@ func TestCloseSendsWhatIsPendingAlsoWhileTheBreakerIsOpen(t *testing.T) {
 	mustGet(t, f.guards[1], "k", returns("old"))
 	proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
 	trip(t, f.guards[0])
-	if err := f.guards[0].Invalidate(context.Background(), "k"); !errors.Is(err, breaker.ErrOpen) {
-		t.Fatal(err)
-	}
+	expect.ErrorIs(t, f.guards[0].Invalidate(context.Background(), "k"), breaker.ErrOpen)
 	expect.Equal(t, "Close", f.guards[0].Close(), nil)
 	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
 }

@@ -2,8 +2,7 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,10 +13,7 @@ import (
 // mustGetAs is a Get with the outcome.
 func mustGetAs(t *testing.T, g *Guard, key, value string, how Outcome) {
 	t.Helper()
-	v, outcome, err := get(t.Context(), g, key, returns(value))
-	if err != nil || v != value || outcome != how {
-		t.Errorf("got %q, %v, %v; want %q, %v", v, outcome, err, value, how)
-	}
+	expect.Returns(t, value, how, nil)(get(t.Context(), g, key, returns(value)))
 }
 
 func TestABypassingGuardLoadsAndStoresNothing(t *testing.T) {
@@ -33,9 +29,7 @@ func TestABypassingGuardLoadsAndStoresNothing(t *testing.T) {
 		expect.Equal(t, "keys", len(keys), 2)
 		return map[string]string{"k": "many", "other": "many"}, nil
 	})
-	if err != nil || many["k"] != "many" || many["other"] != "many" {
-		t.Error(many, err)
-	}
+	expect.Equal(t, "GetMany", fmt.Sprint(many, err), "map[k:many other:many] <nil>")
 	_, _, err = Fetch(t.Context(), g, "k", Source[string]{})
 	expect.ErrorIs(t, err, ErrNotCached)
 	expect.Equal(t, "stored", f.exists(f.value("new")) || f.exists(f.value("other")), false)
@@ -153,16 +147,10 @@ func TestABypassThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{})
 	for _, d := range []time.Duration{-1, 1, longestBypass + 1} {
-		if err := f.guards[0].BypassFleet(t.Context(), d); err == nil || !strings.Contains(err.Error(), d.String()) {
-			t.Errorf("%v: %v", d, err)
-		}
+		expect.Says(t, f.guards[0].BypassFleet(t.Context(), d), d.String())
 	}
 	proxy.On(redistest.Command("set"), redistest.ReplyError("LOADING Redis is loading"))
-	err := f.guards[0].BypassFleet(t.Context(), time.Minute)
-	var failed *RedisError
-	if !errors.As(err, &failed) || failed.Op != "bypass" {
-		t.Error(err)
-	}
+	expectRedisError(t, f.guards[0].BypassFleet(t.Context(), time.Minute), "bypass", "")
 	expect.Equal(t, "bypassed", f.guards[0].Stats().Bypassed, false)
 }
 

@@ -89,9 +89,7 @@ func TestAKindsLimitHoldsUpNoOtherKindAndLeavingItCostsNothing(t *testing.T) {
 	<-db.begun
 	for id := range 50 {
 		waiting.Go(func() {
-			if _, err := slow.Get(ctx, id+1); !errors.Is(err, context.Canceled) {
-				t.Errorf("a caller that left got %v", err)
-			}
+			expect.ErrorIs(t, expect.Err(slow.Get(ctx, id+1)), context.Canceled)
 		})
 	}
 	redistest.Await(t, "the others wait", func() bool { return slow.policy.kind.loadSlots.Waiting() == 50 })

@@ -109,8 +109,6 @@ func TestEveryErrorOfTheLibraryTravelsOrSaysWhyNot(t *testing.T) {
 	expect.Equal(t, "errors that there are not", fmt.Sprint(all), "map[]")
 }
 
-func errOf(_ string, err error) error { return err }
-
 // An error that matches where it was loaded matches for the waiters of another instance.
 func TestEveryCauseOfTheLibraryMatchesOnEveryInstance(t *testing.T) {
 	t.Parallel()
@@ -122,7 +120,7 @@ func TestEveryCauseOfTheLibraryMatchesOnEveryInstance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := newSource("")
 			first := async(f.guards[0], name, func(ctx context.Context) (string, error) {
-				return "", fmt.Errorf("row: %w", errors.Join(errOf(db.load(ctx)), c.err))
+				return "", fmt.Errorf("row: %w", errors.Join(expect.Err(db.load(ctx)), c.err))
 			})
 			ofLoader := ClassOf(c.err)
 			<-db.begun
@@ -166,40 +164,38 @@ func TestALoadThatFindsItsLimiterClosedFailsThereAlone(t *testing.T) {
 		})
 		return err
 	}
-	for name, c := range map[string]struct {
+	type example struct {
 		ask                 func(g *Guard) error
 		bypassed, slow, led bool
-	}{
+	}
+	expect.Each(t, map[string]example{
 		"Get":            {ask: func(g *Guard) error { _, err := Get(context.Background(), g, "k", returns("x")); return err }, led: true},
 		"Get, slow":      {ask: func(g *Guard) error { _, err := Get(context.Background(), g, "k", returns("x")); return err }, slow: true, led: true},
 		"Get, bypassed":  {ask: func(g *Guard) error { _, err := Get(context.Background(), g, "k", returns("x")); return err }, bypassed: true},
 		"GetMany":        {ask: many},
 		"GetMany, alone": {ask: many, bypassed: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, standalone(t), 3, Config{Limiter: permitsOf(1)}).listening()
-			g, db := f.guards[0], newSource("v")
-			busy := async(f.guards[1], "busy", db.load)
-			<-db.begun
-			g.Bypass(c.bypassed)
-			if c.slow {
-				g.counts.slowParts.Store(1)
-			}
-			failed := make(chan error, 1)
-			go func() { failed <- c.ask(g) }() // owner: the test; ends with the call; joined by receiving
-			redistest.Await(t, "it waits", func() bool { return g.Stats().Of("limiter_queued") == 1 })
-			waits := async(f.guards[2], "k", returns("own"))
-			if c.led {
-				f.awaitRegistered("k", 1)
-			}
-			_ = g.cfg.Limiter.(*semaphore.Limiter).Close() // always nil
-			expect.ErrorIs(t, <-failed, errNoSpareSlot)
-			close(db.release)
-			want(t, busy, "v")
-			want(t, waits, "own")
-		})
-	}
+	}, func(t *testing.T, _ string, c example) {
+		f := newFleet(t, standalone(t), 3, Config{Limiter: permitsOf(1)}).listening()
+		g, db := f.guards[0], newSource("v")
+		busy := async(f.guards[1], "busy", db.load)
+		<-db.begun
+		g.Bypass(c.bypassed)
+		if c.slow {
+			g.counts.slowParts.Store(1)
+		}
+		failed := make(chan error, 1)
+		go func() { failed <- c.ask(g) }() // owner: the test; ends with the call; joined by receiving
+		redistest.Await(t, "it waits", func() bool { return g.Stats().Of("limiter_queued") == 1 })
+		waits := async(f.guards[2], "k", returns("own"))
+		if c.led {
+			f.awaitRegistered("k", 1)
+		}
+		_ = g.cfg.Limiter.(*semaphore.Limiter).Close() // always nil
+		expect.ErrorIs(t, <-failed, errNoSpareSlot)
+		close(db.release)
+		want(t, busy, "v")
+		want(t, waits, "own")
+	})
 }
 
 // everything is all that Redis has under the fleet's prefix, as text.
@@ -239,36 +235,33 @@ func TestTheTextOfAFailureIsInRedisForAsLongAsItCounts(t *testing.T) {
 
 func TestRedactErrorSaysWhatOthersGetOfAnError(t *testing.T) {
 	t.Parallel()
-	for name, redact := range map[string]func(error) string{
+	expect.Each(t, map[string]func(error) string{
 		"it redacts": func(error) string { return "load failed" },
 		"it panics":  func(err error) string { panic(err) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, standalone(t), 2, Config{RedactError: redact})
-			secret := errors.New("password=hunter2")
-			for _, fail := range []func(context.Context) (string, error){
-				func(context.Context) (string, error) { return "", secret },
-				func(context.Context) (string, error) { panic(secret) },
-			} {
-				tries := 0 // each with a key of its own: a failure that counts for longer and longer may be either instance's
-				redistest.Await(t, "the other instance gets the failure", func() bool {
-					tries++
-					key := fmt.Sprint("k", tries)
-					_, own := Get(t.Context(), f.guards[0], key, fail)
-					f.stored() // Redis has the failure
-					counts := prolongFailure(f.redis, f.lease(key))
-					if there := f.everything(); strings.Contains(there, "hunter2") {
-						t.Fatalf("the text is in Redis: %q", there)
-					}
-					_, others := Get(t.Context(), f.guards[1], key, fail)
-					var failed *LoadError
-					is := errors.As(others, &failed)
-					return counts && strings.Contains(own.Error(), "hunter2") && is && failed.Message == "load failed"
-				})
-			}
-		})
-	}
+	}, func(t *testing.T, _ string, redact func(error) string) {
+		f := newFleet(t, standalone(t), 2, Config{RedactError: redact})
+		secret := errors.New("password=hunter2")
+		for _, fail := range []func(context.Context) (string, error){
+			func(context.Context) (string, error) { return "", secret },
+			func(context.Context) (string, error) { panic(secret) },
+		} {
+			tries := 0 // each with a key of its own: a failure that counts for longer and longer may be either instance's
+			redistest.Await(t, "the other instance gets the failure", func() bool {
+				tries++
+				key := fmt.Sprint("k", tries)
+				_, own := Get(t.Context(), f.guards[0], key, fail)
+				f.stored() // Redis has the failure
+				counts := prolongFailure(f.redis, f.lease(key))
+				if there := f.everything(); strings.Contains(there, "hunter2") {
+					t.Fatalf("the text is in Redis: %q", there)
+				}
+				_, others := Get(t.Context(), f.guards[1], key, fail)
+				var failed *LoadError
+				is := errors.As(others, &failed)
+				return counts && strings.Contains(own.Error(), "hunter2") && is && failed.Message == "load failed"
+			})
+		}
+	})
 }
 
 func TestAFailureOfAnEarlierVersionOfTheLibraryIsShared(t *testing.T) {

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -42,63 +43,55 @@ var aging = map[string]Config{
 // The same happens when a node whose clock is behind takes over.
 func TestAServersClockThatIsSetBackMakesNobodyLoadWhatIsFresh(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range aging {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			proxy := redistest.StartProxy(t, shared.Addr())
-			f := newFleetOn(t, shared.Client(t), cfg, shared.Client(t), proxy.Client(t))
-			keys := []string{"a", "b", "c"}
-			for _, key := range keys {
-				mustGet(t, f.guards[0], key, returns(key))
+	expect.Each(t, aging, func(t *testing.T, _ string, cfg Config) {
+		proxy := redistest.StartProxy(t, shared.Addr())
+		f := newFleetOn(t, shared.Client(t), cfg, shared.Client(t), proxy.Client(t))
+		keys := []string{"a", "b", "c"}
+		for _, key := range keys {
+			mustGet(t, f.guards[0], key, returns(key))
+		}
+		g := f.guards[1]
+		expect.Equal(t, "first Get", mustGet(t, g, "a", unwanted[string](t)), "a") // subscribes
+		redistest.Await(t, "the clock is known", func() bool { return g.knowsClock("a") })
+		redistest.Await(t, "the script of an echo has run", func() bool { return g.local == nil || g.local.IsInformed("a") })
+		for _, d := range []time.Duration{-time.Hour, -2 * time.Minute} {
+			g.local.Forget(keys...)
+			g.step("a", d)
+			for range 20 {
+				expect.Equal(t, "Get", mustGet(t, g, "a", unwanted[string](t)), "a")
 			}
-			g := f.guards[1]
-			expect.Equal(t, "first Get", mustGet(t, g, "a", unwanted[string](t)), "a") // subscribes
-			redistest.Await(t, "the clock is known", func() bool { return g.knowsClock("a") })
-			redistest.Await(t, "the script of an echo has run", func() bool { return g.local == nil || g.local.IsInformed("a") })
-			for _, d := range []time.Duration{-time.Hour, -2 * time.Minute} {
-				g.local.Forget(keys...)
-				g.step("a", d)
-				for range 20 {
-					expect.Equal(t, "Get", mustGet(t, g, "a", unwanted[string](t)), "a")
-				}
-				asked := proxy.Commands()["evalsha"]
-				got, err := GetMany(context.Background(), g, keys, func(context.Context, []string) (map[string]string, error) {
-					t.Error("loaded")
-					return nil, nil
-				})
-				if err != nil || got["a"] != "a" || got["b"] != "b" || got["c"] != "c" {
-					t.Errorf("GetMany: %v, %v", got, err)
-				}
-				expect.Equal(t, "scripts after the first Get", proxy.Commands()["evalsha"]-asked, 0)
-			}
-		})
-	}
+			asked := proxy.Commands()["evalsha"]
+			got, err := GetMany(context.Background(), g, keys, func(context.Context, []string) (map[string]string, error) {
+				t.Error("loaded")
+				return nil, nil
+			})
+			expect.Equal(t, "GetMany", fmt.Sprint(got, err), "map[a:a b:b c:c] <nil>")
+			expect.Equal(t, "scripts after the first Get", proxy.Commands()["evalsha"]-asked, 0)
+		}
+	})
 }
 
 func TestAGetManyIsTheFirstToLearnThatTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range aging {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, standalone(t), 1, cfg).knowClock()
-			g, keys := f.guards[0], []string{"a", "b", "c"}
-			load := func(_ context.Context, keys []string) (map[string]string, error) {
-				values := make(map[string]string)
-				for _, key := range keys {
-					values[key] = key
-				}
-				return values, nil
+	expect.Each(t, aging, func(t *testing.T, _ string, cfg Config) {
+		f := newFleet(t, standalone(t), 1, cfg).knowClock()
+		g, keys := f.guards[0], []string{"a", "b", "c"}
+		load := func(_ context.Context, keys []string) (map[string]string, error) {
+			values := make(map[string]string)
+			for _, key := range keys {
+				values[key] = key
 			}
-			for i := range 3 {
-				g.step("a", -time.Hour)
-				g.local.Forget(keys...)
-				if got, err := GetMany(context.Background(), g, keys, load); err != nil || len(got) != 3 {
-					t.Errorf("GetMany %d: %v, %v", i, got, err)
-				}
+			return values, nil
+		}
+		for i := range 3 {
+			g.step("a", -time.Hour)
+			g.local.Forget(keys...)
+			if got, err := GetMany(context.Background(), g, keys, load); err != nil || len(got) != 3 {
+				t.Errorf("GetMany %d: %v, %v", i, got, err)
 			}
-			expect.Equal(t, "loads", f.events.loads.Load(), 3) // of the first one
-		})
-	}
+		}
+		expect.Equal(t, "loads", f.events.loads.Load(), 3) // of the first one
+	})
 }
 
 func TestAServersClockThatIsSetForwardIsReadAgain(t *testing.T) {
@@ -136,13 +129,10 @@ func TestWhatAJudgeRejectsIsReplacedHoweverOldItSeems(t *testing.T) {
 	g := f.guards[0]
 	mustGet(t, g, "k", returns("old"))
 	g.step("k", -time.Hour)
-	v, how, err := Fetch(t.Context(), g, "k", Source[string]{
+	expect.Returns(t, "new", Loaded, nil)(Fetch(t.Context(), g, "k", Source[string]{
 		Judge: func(string) Verdict { return Replace },
 		Load:  func(context.Context, *string) (string, error) { return "new", nil },
-	})
-	if v != "new" || how != Loaded || err != nil {
-		t.Errorf("%q, %s, %v", v, how, err)
-	}
+	}))
 }
 
 // One of its flights has corrected the estimate by the time the others ask.

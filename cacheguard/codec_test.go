@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -88,16 +87,12 @@ func TestNewCacheRefusesWhatNeverComesBack(t *testing.T) {
 	type job struct{ Done chan int }
 	cfg := CacheConfig[int, []job]{Name: "job", Load: func(context.Context, int) ([]job, error) { return nil, nil }}
 	_, err := NewCache(f.guards[0], cfg)
-	if err == nil || !strings.Contains(err.Error(), "CacheConfig.Codec") || !strings.Contains(err.Error(), "job.Done: a chan int") {
-		t.Errorf("error %v", err)
-	}
+	expect.Says(t, err, "CacheConfig.Codec", "job.Done: a chan int")
 	type drawing struct {
 		Layers map[string][]*struct{ Of oddtypes.Shape }
 	}
 	_, err = NewCache(f.guards[0], CacheConfig[int, drawing]{Name: "drawing", Load: func(context.Context, int) (drawing, error) { return drawing{}, nil }})
-	if err == nil || !strings.Contains(err.Error(), "drawing.Layers.Of: nothing says which type") {
-		t.Errorf("error %v", err)
-	}
+	expect.Says(t, err, "drawing.Layers.Of: nothing says which type")
 	cfg.Codec = exitCodec{} // it may know what nobody else does
 	_, err = NewCache(f.guards[0], cfg)
 	expect.Equal(t, "with a Codec", err, nil)

@@ -104,20 +104,17 @@ func TestWhatDoesNotGetSmallerIsStoredAsItIs(t *testing.T) {
 
 func TestInstancesThatCannotReadOneAnothersFormatAgreeOnNone(t *testing.T) {
 	t.Parallel()
-	for name, other := range map[string]Compression{"another": deflate("y"), "none": nil} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := mixed(t, Config{}, deflate("x"), other)
-			for range 5 {
-				for _, g := range f.guards {
-					expect.Equal(t, "value", mustGet(t, g, "k", returns(long)), long)
-				}
+	expect.Each(t, map[string]Compression{"another": deflate("y"), "none": nil}, func(t *testing.T, _ string, other Compression) {
+		f := mixed(t, Config{}, deflate("x"), other)
+		for range 5 {
+			for _, g := range f.guards {
+				expect.Equal(t, "value", mustGet(t, g, "k", returns(long)), long)
 			}
-			expect.Equal(t, "format", f.packed("k"), "n")
-			expect.Equal(t, "loads", f.events.loads.Load(), 2)
-			expect.Equal(t, "damaged, or told so", f.events.damaged.Load() > 0, true)
-		})
-	}
+		}
+		expect.Equal(t, "format", f.packed("k"), "n")
+		expect.Equal(t, "loads", f.events.loads.Load(), 2)
+		expect.Equal(t, "damaged, or told so", f.events.damaged.Load() > 0, true)
+	})
 }
 
 func TestAFormatThatOthersWroteIsReadAndReplacedByTheOwn(t *testing.T) {
@@ -186,10 +183,7 @@ func TestAValueThatStaysInTheLocalTierCountsAsItIsDecompressed(t *testing.T) {
 func TestNewRefusesACompressionWhoseFormatsHaveNoName(t *testing.T) {
 	t.Parallel()
 	for _, formats := range []string{"", "n", "xn", "X", "x y", "ü"} {
-		_, err := New(shared.Client(t), Config{Compression: deflate(formats)})
-		if err == nil || !strings.Contains(err.Error(), "Config.Compression") {
-			t.Errorf("formats %q: error %v", formats, err)
-		}
+		expect.Says(t, expect.Err(New(shared.Client(t), Config{Compression: deflate(formats)})), "Config.Compression")
 	}
 }
 

@@ -48,17 +48,10 @@ func TestTaggedEntriesOfOtherNodesAreHitsWhileANodeIsAwayAndTheirTagsCanBeInvali
 	defer c.Node(0).Resume()
 	for _, key := range keys {
 		if !ofHung(key) {
-			v, how, err := get(ctx, g, key, unwanted[string](t))
-			if v != "old" || how != Hit || err != nil {
-				t.Errorf("%s: %q, %s, %v", key, v, how, err)
-			}
+			expect.Returns(t, "old", Hit, nil)(get(ctx, g, key, unwanted[string](t)))
 		}
 	}
-	err := g.InvalidateTags(ctx, "t")
-	var failed *RedisError
-	if !errors.As(err, &failed) || failed.Key != "t" {
-		t.Errorf("error: %v", err)
-	}
+	expectRedisError(t, g.InvalidateTags(ctx, "t"), "", "t")
 	for part := range breaker.Parts {
 		expect.Equal(t, "pending", g.writes.Had(epoch.OfTag("t"), part, g.writes.Moment()), part < breaker.Parts/3)
 	}
@@ -96,10 +89,7 @@ func TestAKindAndEverythingCanBeInvalidatedOnTheOtherNodesWhileANodeIsAway(t *te
 	all := func(want string) {
 		t.Helper()
 		for _, id := range others {
-			v, err := things.Get(ctx, id)
-			if v != want || err != nil {
-				t.Errorf("thing %d: %q, %v, want %q", id, v, err, want)
-			}
+			expect.Returns(t, want, nil)(things.Get(ctx, id))
 		}
 	}
 	c.Node(0).Pause()

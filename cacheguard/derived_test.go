@@ -101,7 +101,7 @@ func (x *tree) old() (found []string) {
 // Each call ends one level, and returns when Redis has done so: what is made of a level is made of nothing older from then on.
 func TestATreeOfOneCacheHasNothingOldWhenItsLevelsWereInvalidatedFromTheLeafUp(t *testing.T) {
 	t.Parallel()
-	for name, write := range map[string]func(x *tree, leaf int) error{
+	expect.Each(t, map[string]func(x *tree, leaf int) error{
 		"Invalidate": func(x *tree, leaf int) error {
 			x.write(leaf)
 			return x.caches[0].Invalidate(context.Background(), leaf)
@@ -120,25 +120,22 @@ func TestATreeOfOneCacheHasNothingOldWhenItsLevelsWereInvalidatedFromTheLeafUp(t
 			x.write(leaf)
 			return errors.Join(err, in.Done(context.Background()))
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			x := newTree(t)
-			for round := range expect.Samples(10, 100) {
-				ctx, stop := context.WithCancel(t.Context())
-				var callers sync.WaitGroup
-				x.reads(ctx, &callers)
-				leaf := leaves + round%leaves
-				expect.Equal(t, "the write", write(x, leaf), nil)
-				for _, n := range above(leaf) {
-					expect.Equal(t, "Invalidate", x.caches[1].Invalidate(t.Context(), n), nil)
-				}
-				expect.Equal(t, "old", strings.Join(x.old(), ", "), "")
-				stop()
-				callers.Wait()
+	}, func(t *testing.T, _ string, write func(x *tree, leaf int) error) {
+		x := newTree(t)
+		for round := range expect.Samples(10, 100) {
+			ctx, stop := context.WithCancel(t.Context())
+			var callers sync.WaitGroup
+			x.reads(ctx, &callers)
+			leaf := leaves + round%leaves
+			expect.Equal(t, "the write", write(x, leaf), nil)
+			for _, n := range above(leaf) {
+				expect.Equal(t, "Invalidate", x.caches[1].Invalidate(t.Context(), n), nil)
 			}
-		})
-	}
+			expect.Equal(t, "old", strings.Join(x.old(), ", "), "")
+			stop()
+			callers.Wait()
+		}
+	})
 }
 
 // The other way round, what a caller asks for in between is made of an old value, and stored.

@@ -180,8 +180,7 @@ func (s *epochStage) check(ctx context.Context) error {
 func TestNoOrderOfLoadsReadersAndAnInvalidationOfManyLeavesAStaleValueInRedis(t *testing.T) {
 	t.Parallel()
 	for name := range ofAnyTag {
-		t.Run([...]string{"of all", "of a kind", "of a tag"}[name], func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, [...]string{"of all", "of a kind", "of a tag"}[name], func(t *testing.T) {
 			noOrderLeavesAStaleValueOf(t, name)
 		})
 	}

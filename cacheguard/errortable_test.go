@@ -148,8 +148,7 @@ func TestNoFaultAtAnyStepOfAChangeMakesItsNilWrongOrItsErrorNameless(t *testing.
 				if !expect.Drawn(3) {
 					continue
 				}
-				t.Run(name+", "+step+", "+string(fault), func(t *testing.T) {
-					t.Parallel()
+				expect.Beside(t, name+", "+step+", "+string(fault), func(t *testing.T) {
 					x := newChanged(t, shared, impatient)
 					rule := x.proxy.On(scriptOf(step), fault).Times(1)
 					value, err := x.until(rule, change.run)
@@ -199,8 +198,7 @@ func TestACallerWhoLeavesAfterTheCommitGetsTheAnswerOfOneWhoStays(t *testing.T) 
 			last = "end_update" // nobody wants the value any more
 		}
 		for _, fault := range []redistest.Fault{redistest.Hold, redistest.SwallowReply, redistest.ReplyError("LOADING for a while")} {
-			t.Run(name+", "+string(fault), func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+", "+string(fault), func(t *testing.T) {
 				cfg := impatient
 				if fault == redistest.Hold {
 					cfg = Config{RedisTimeout: bearing}
@@ -249,14 +247,11 @@ func TestUpdatesPutsAndIntentsSurviveADeathAtEachStep(t *testing.T) {
 				if !expect.Drawn(2) {
 					continue
 				}
-				t.Run(name+", "+step+", "+string(fault), func(t *testing.T) {
-					t.Parallel()
+				expect.Beside(t, name+", "+step+", "+string(fault), func(t *testing.T) {
 					x := newChanged(t, shared, impatient)
 					rule := x.proxy.On(scriptOf(step), fault).Times(1)
 					x.proxy.On(func([]string) bool { return rule.Count() > 0 }, redistest.CutBefore) // the process is dead
-					if _, err := x.until(rule, change.run); err == nil {
-						t.Error("no error, though nothing was answered")
-					}
+					expect.Fails(t, expect.Err(x.until(rule, change.run)))
 					x.settle(x.written())
 				})
 			}
@@ -267,8 +262,7 @@ func TestUpdatesPutsAndIntentsSurviveADeathAtEachStep(t *testing.T) {
 func TestAChangeBesideAFullRedisIsMadeOrSaysThatItIsNot(t *testing.T) {
 	t.Parallel()
 	for name, change := range changes {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, name, func(t *testing.T) {
 			x := newChanged(t, redistest.Start(t), Config{RedisTimeout: bearing})
 			full := func(limit string) {
 				expect.Must(t, x.redis.ConfigSet(context.Background(), "maxmemory", limit).Err())

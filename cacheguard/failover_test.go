@@ -23,8 +23,7 @@ func TestAFailoverCostsNothingButLoads(t *testing.T) {
 	t.Parallel()
 	for name, deploy := range expect.Some(1, map[string]func(*testing.T) deployment{"sentinel": underSentinel, "cluster": asCluster}) {
 		for way, survive := range expect.Some(1, map[string]func(*failover){"killed": surviveKill, "frozen until it is a primary no more": surviveFreeze}) {
-			t.Run(name+", primary "+way, func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+", primary "+way, func(t *testing.T) {
 				f := startFailover(t, deploy(t))
 				survive(f)
 				f.awaitHits()

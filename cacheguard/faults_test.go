@@ -52,8 +52,7 @@ func TestACommandThatIsSentTwiceDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	for name, step := range steps {
 		for _, fault := range []redistest.Fault{redistest.DropReply, redistest.CutBefore} {
-			t.Run(name+", "+string(fault), func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+", "+string(fault), func(t *testing.T) {
 				f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute})
 				rule := proxy.On(step, fault).Times(1)
 				expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("v")), "v")
@@ -90,8 +89,7 @@ func TestEveryErrorAtEveryStep(t *testing.T) {
 			if !expect.Drawn(3) {
 				continue
 			}
-			t.Run(name+", "+string(fault), func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+", "+string(fault), func(t *testing.T) {
 				f, proxy := broken(t, shared, Config{RedisTimeout: patienceFor(fault), LeaseTTL: 400 * time.Millisecond}) // it may be lost
 				f.listening()
 				rule := proxy.On(s.match, fault)
@@ -198,11 +196,7 @@ func TestFailClosedReturnsTheRedisError(t *testing.T) {
 	for _, name := range []string{"get", "acquire"} {
 		f, proxy := broken(t, shared, Config{FailClosed: true, LeaseTTL: time.Minute})
 		proxy.On(steps[name], redistest.ReplyError("LOADING not yet"))
-		_, err := Get(context.Background(), f.guards[0], "k", unwanted[string](t))
-		var failed *RedisError
-		if !errors.As(err, &failed) || failed.Op != name || failed.Key != "k" || failed.Err == nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		expectRedisError(t, expect.Err(Get(context.Background(), f.guards[0], "k", unwanted[string](t))), name, "k")
 	}
 }
 
@@ -226,11 +220,7 @@ func TestWithoutRedisCallersStillShareLoads(t *testing.T) {
 	if n := db.loads.Load(); n > 2 { // one, and one more for those who began after it did
 		t.Errorf("%d loads", n)
 	}
-	err := f.guards[0].Invalidate(context.Background(), "a", "b")
-	var failed *RedisError
-	if !errors.As(err, &failed) || failed.Op != "invalidate" || failed.Key != "a" {
-		t.Errorf("Invalidate: %v", err)
-	}
+	expectRedisError(t, f.guards[0].Invalidate(context.Background(), "a", "b"), "invalidate", "a")
 }
 
 func TestAnInvalidateWhoseReplyIsLostSaysSo(t *testing.T) {
@@ -238,9 +228,7 @@ func TestAnInvalidateWhoseReplyIsLostSaysSo(t *testing.T) {
 	f, proxy := broken(t, shared, Config{RedisTimeout: brisk})
 	mustGet(t, f.guards[1], "k", returns("old"))
 	rule := proxy.On(scriptOf("invalidate"), redistest.SwallowReply)
-	if !errors.As(f.guards[0].Invalidate(context.Background(), "k"), new(*RedisError)) {
-		t.Error("no *RedisError")
-	}
+	expectRedisError(t, f.guards[0].Invalidate(context.Background(), "k"), "invalidate", "k")
 	<-rule.Hit()
 	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new") // it was done all the same
 }

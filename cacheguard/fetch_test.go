@@ -19,33 +19,24 @@ func TestFetchServesWhatTheJudgeLikes(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{})
 	g := f.guards[0]
 	mustGet(t, g, "k", returns("v"))
-	v, how, err := Fetch(t.Context(), g, "k", Source[string]{Judge: says(Serve), Load: func(context.Context, *string) (string, error) {
+	expect.Returns(t, "v", Hit, nil)(Fetch(t.Context(), g, "k", Source[string]{Judge: says(Serve), Load: func(context.Context, *string) (string, error) {
 		return "", errors.New("not wanted")
-	}})
-	if v != "v" || how != Hit || err != nil {
-		t.Errorf("got %q, %q, %v", v, how, err)
-	}
+	}}))
 }
 
 func TestFetchReplacesWhatTheJudgeDislikesAndTellsTheLoaderOfIt(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]Config{"in Redis": {}, "in the local tier": withLocal} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, standalone(t), 1, cfg).listening()
-			g := f.guards[0]
-			mustGet(t, g, "k", returns("old"))
-			mustGet(t, g, "k", unwanted[string](t))
-			v, how, err := Fetch(t.Context(), g, "k", Source[string]{Judge: says(Replace), Load: func(_ context.Context, old *string) (string, error) {
-				return *old + "+new", nil
-			}})
-			if v != "old+new" || how != Loaded || err != nil {
-				t.Errorf("got %q, %q, %v", v, how, err)
-			}
-			f.stored()
-			expect.Equal(t, "cached", mustGet(t, g, "k", unwanted[string](t)), "old+new")
-		})
-	}
+	expect.Each(t, map[string]Config{"in Redis": {}, "in the local tier": withLocal}, func(t *testing.T, _ string, cfg Config) {
+		f := newFleet(t, standalone(t), 1, cfg).listening()
+		g := f.guards[0]
+		mustGet(t, g, "k", returns("old"))
+		mustGet(t, g, "k", unwanted[string](t))
+		expect.Returns(t, "old+new", Loaded, nil)(Fetch(t.Context(), g, "k", Source[string]{Judge: says(Replace), Load: func(_ context.Context, old *string) (string, error) {
+			return *old + "+new", nil
+		}}))
+		f.stored()
+		expect.Equal(t, "cached", mustGet(t, g, "k", unwanted[string](t)), "old+new")
+	})
 }
 
 func TestFetchRefreshesInTheBackgroundOnce(t *testing.T) {
@@ -68,9 +59,7 @@ func TestFetchRefreshesInTheBackgroundOnce(t *testing.T) {
 		},
 	}
 	for range 5 {
-		if v, how, err := Fetch(t.Context(), g, "k", source); v != "old" || how != Stale || err != nil {
-			t.Errorf("got %q, %q, %v", v, how, err)
-		}
+		expect.Returns(t, "old", Stale, nil)(Fetch(t.Context(), g, "k", source))
 	}
 	<-begun
 	close(release)
@@ -108,16 +97,10 @@ func TestFetchWithoutLoadOnlyLooks(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
 	g := f.guards[0]
-	if _, _, err := Fetch(t.Context(), g, "k", Source[string]{}); !errors.Is(err, ErrNotCached) {
-		t.Errorf("of nothing: %v", err)
-	}
+	expectNotCached(t, g, Source[string]{})
 	mustGet(t, g, "k", returns("v"))
-	if v, how, err := Fetch(t.Context(), g, "k", Source[string]{}); v != "v" || how != Hit || err != nil {
-		t.Errorf("got %q, %q, %v", v, how, err)
-	}
-	if _, _, err := Fetch(t.Context(), g, "k", Source[string]{Judge: says(Replace)}); !errors.Is(err, ErrNotCached) {
-		t.Errorf("of what the judge dislikes: %v", err)
-	}
+	expect.Returns(t, "v", Hit, nil)(Fetch(t.Context(), g, "k", Source[string]{}))
+	expectNotCached(t, g, Source[string]{Judge: says(Replace)})
 	if v, _, err := Fetch(t.Context(), g, "k", Source[string]{Judge: says(Refresh)}); v != "v" || err != nil {
 		t.Errorf("of what the judge would have refreshed: %q, %v", v, err)
 	}
@@ -128,44 +111,39 @@ func TestFetchWithoutLoadDoesNotLoadWhenRedisIsDown(t *testing.T) {
 	server := redistest.Start(t)
 	g := newGuard(t, server.Client(t), Config{})
 	server.Kill()
-	if _, _, err := Fetch(t.Context(), g, "k", Source[string]{}); !errors.Is(err, ErrNotCached) {
-		t.Errorf("got %v", err)
-	}
+	expectNotCached(t, g, Source[string]{})
 }
 
 // The invalidation comes between the read and the lease. The value that the read found must not be confirmed, say by a 304.
 func TestFetchDoesNotShowTheLoaderAValueThatWasInvalidatedSinceItWasRead(t *testing.T) {
 	t.Parallel()
-	for name, replace := range map[string]func(f *fleet){
+	expect.Each(t, map[string]func(f *fleet){
 		"gone": func(f *fleet) { mustInvalidate(f.t, f.guards[1], "k") },
 		"replaced": func(f *fleet) {
 			mustInvalidate(f.t, f.guards[1], "k")
 			mustGet(f.t, f.guards[1], "k", returns("other"))
 		},
 		"there": func(*fleet) {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, proxy := broken(t, shared, Config{RedisTimeout: time.Minute})
-			mustGet(t, f.guards[1], "k", returns("old"))
-			held := proxy.On(scriptOf("acquire"), redistest.Hold)
-			got := make(chan string, 1)
-			go func() { // owner: the test; ends with the load; joined by receiving
-				v, _, err := Fetch(t.Context(), f.guards[0], "k", Source[string]{Judge: says(Replace), Load: func(_ context.Context, old *string) (string, error) {
-					if old == nil {
-						return "new", nil
-					}
-					return *old + " made good", nil
-				}})
-				expect.ErrorIs(t, err)
-				got <- v
-			}()
-			<-held.Hit()
-			replace(f)
-			held.Remove()
-			expect.Equal(t, "value", <-got, map[string]string{"gone": "new", "replaced": "other made good", "there": "old made good"}[name])
-		})
-	}
+	}, func(t *testing.T, name string, replace func(f *fleet)) {
+		f, proxy := broken(t, shared, Config{RedisTimeout: time.Minute})
+		mustGet(t, f.guards[1], "k", returns("old"))
+		held := proxy.On(scriptOf("acquire"), redistest.Hold)
+		got := make(chan string, 1)
+		go func() { // owner: the test; ends with the load; joined by receiving
+			v, _, err := Fetch(t.Context(), f.guards[0], "k", Source[string]{Judge: says(Replace), Load: func(_ context.Context, old *string) (string, error) {
+				if old == nil {
+					return "new", nil
+				}
+				return *old + " made good", nil
+			}})
+			expect.ErrorIs(t, err)
+			got <- v
+		}()
+		<-held.Hit()
+		replace(f)
+		held.Remove()
+		expect.Equal(t, "value", <-got, map[string]string{"gone": "new", "replaced": "other made good", "there": "old made good"}[name])
+	})
 }
 
 // The invalidation comes while the value is being replaced: nothing may be stored.
@@ -187,9 +165,7 @@ func TestAnUnlimitedLoadDoesNotCountForMaxLoads(t *testing.T) {
 	t.Parallel()
 	g := newFleet(t, standalone(t), 1, Config{MaxLoads: 1}).guards[0]
 	unlimited := func(load func(context.Context, *string) (string, error)) {
-		if v, how, err := Fetch(t.Context(), g, rand.Text(), Source[string]{Load: load, Unlimited: true}); v != "v" || how != Loaded || err != nil {
-			t.Errorf("got %q, %q, %v", v, how, err)
-		}
+		expect.Returns(t, "v", Loaded, nil)(Fetch(t.Context(), g, rand.Text(), Source[string]{Load: load, Unlimited: true}))
 	}
 	mustGet(t, g, "limited", func(context.Context) (string, error) {
 		unlimited(func(context.Context, *string) (string, error) { return "v", nil })
@@ -204,43 +180,40 @@ func TestAnUnlimitedLoadDoesNotCountForMaxLoads(t *testing.T) {
 // What a load has read may have been invalidated since, before a call came that joins it. Only in Redis its stamp tells.
 func TestWhatALoadReadAndDidNotMakeIsForItsOwnCallAlone(t *testing.T) {
 	t.Parallel()
-	for name, without := range map[string]func(f *fleet, p *redistest.Proxy){
+	expect.Each(t, map[string]func(f *fleet, p *redistest.Proxy){
 		"with a lease": func(*fleet, *redistest.Proxy) {},
 		"bypassed":     func(f *fleet, _ *redistest.Proxy) { f.guards[0].Bypass(true) },
 		"without Redis": func(_ *fleet, p *redistest.Proxy) {
 			p.On(func([]string) bool { return true }, redistest.ReplyError("LOADING for a while"))
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, proxy := broken(t, shared, Config{MaxLoads: 1})
-			f.events.quiet = true
-			g, other := f.guards[0], newSource("other")
-			busy := async(g, "other", other.load)
-			<-other.begun
-			without(f, proxy)
-			fetch := func(load func(context.Context, *string) (string, error)) <-chan reply[string] {
-				c := make(chan reply[string], 1)
-				go func() { // owner: the test; ends with the load; joined by receiving
-					v, _, err := Fetch(t.Context(), g, "k", Source[string]{Load: load, Made: new(Made)})
-					c <- reply[string]{v, err}
-				}()
-				return c
-			}
-			stored := fetch(func(ctx context.Context, _ *string) (string, error) {
-				KeepTags(ctx)
-				return "old", nil
-			})
-			redistest.Await(t, "it waits for a slot", func() bool { return g.flights.Count(nil).Running == 2 })
-			mustInvalidate(t, f.guards[1], "k") // of which this instance need not hear
-			later := fetch(func(context.Context, *string) (string, error) { return "new", nil })
-			redistest.Await(t, "a call joins it", func() bool { return g.flights.Count(nil).Callers == 3 })
-			close(other.release)
-			want(t, stored, "old")
-			want(t, later, "new")
-			want(t, busy, "other")
+	}, func(t *testing.T, _ string, without func(f *fleet, p *redistest.Proxy)) {
+		f, proxy := broken(t, shared, Config{MaxLoads: 1})
+		f.events.quiet = true
+		g, other := f.guards[0], newSource("other")
+		busy := async(g, "other", other.load)
+		<-other.begun
+		without(f, proxy)
+		fetch := func(load func(context.Context, *string) (string, error)) <-chan reply[string] {
+			c := make(chan reply[string], 1)
+			go func() { // owner: the test; ends with the load; joined by receiving
+				v, _, err := Fetch(t.Context(), g, "k", Source[string]{Load: load, Made: new(Made)})
+				c <- reply[string]{v, err}
+			}()
+			return c
+		}
+		stored := fetch(func(ctx context.Context, _ *string) (string, error) {
+			KeepTags(ctx)
+			return "old", nil
 		})
-	}
+		redistest.Await(t, "it waits for a slot", func() bool { return g.flights.Count(nil).Running == 2 })
+		mustInvalidate(t, f.guards[1], "k") // of which this instance need not hear
+		later := fetch(func(context.Context, *string) (string, error) { return "new", nil })
+		redistest.Await(t, "a call joins it", func() bool { return g.flights.Count(nil).Callers == 3 })
+		close(other.release)
+		want(t, stored, "old")
+		want(t, later, "new")
+		want(t, busy, "other")
+	})
 }
 
 // An absence that was read before the value was stored does not answer a call that begins after that.
@@ -248,15 +221,11 @@ func TestFetchWithoutLoadFindsWhatWasStoredBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 15 * time.Second})
 	late := proxy.On(steps["get"], redistest.HoldReply).Times(1)
-	type fetched struct {
-		value string
-		err   error
-	}
-	fetch := func() <-chan fetched {
-		c := make(chan fetched, 1)
+	fetch := func() <-chan reply[string] {
+		c := make(chan reply[string], 1)
 		go func() { // owner: the test; ends with Fetch; joined by receiving
 			v, _, err := Fetch(t.Context(), f.guards[0], "k", Source[string]{})
-			c <- fetched{v, err}
+			c <- reply[string]{v, err}
 		}()
 		return c
 	}
@@ -271,9 +240,7 @@ func TestFetchWithoutLoadFindsWhatWasStoredBeforeItBegan(t *testing.T) {
 		return len(second) == 1 || polls > 100
 	})
 	late.Release()
-	if got := <-second; got.value != "v" || got.err != nil {
-		t.Errorf("the second found %q, %v", got.value, got.err)
-	}
+	want(t, second, "v")
 	<-first
 }
 
@@ -281,8 +248,7 @@ func TestFetchWithoutLoadFindsWhatWasStoredBeforeItBegan(t *testing.T) {
 func TestFetchWithoutLoadWaitsWhileAValueIsStored(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"a caller", "a loader"} {
-		t.Run("for "+by, func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, "for "+by, func(t *testing.T) {
 			f, proxy := broken(t, shared, Config{RedisTimeout: 15 * time.Second, LeaseTTL: time.Minute})
 			g := f.guards[0]
 			fill := proxy.On(steps["fill"], redistest.Hold).Times(1)
@@ -308,4 +274,10 @@ func TestFetchWithoutLoadWaitsWhileAValueIsStored(t *testing.T) {
 			expect.Equal(t, "error of Fetch", <-found, nil)
 		})
 	}
+}
+
+func expectNotCached(t *testing.T, g *Guard, of Source[string]) {
+	t.Helper()
+	_, _, err := Fetch(t.Context(), g, "k", of)
+	expect.ErrorIs(t, err, ErrNotCached)
 }

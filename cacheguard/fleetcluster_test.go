@@ -74,34 +74,31 @@ func (f *fleet) awaitLimit(limit int64) {
 
 func TestWithoutTheNodeOfThePermitsLoadsNeedNoneUntilItsReplicaHasThem(t *testing.T) {
 	t.Parallel()
-	for name, lose := range expect.Some(1, map[string]func(*redistest.Server){"killed": (*redistest.Server).Kill, "frozen": (*redistest.Server).Pause}) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := redistest.StartCluster(t, 1)
-			a := arena{client: func(tb testing.TB) client { return c.Client(tb) }}
-			const instances, maxLoads = 2, 3
-			f := newFleet(t, a, instances, Config{
-				Limiter: permitsOf(1), MaxLoads: maxLoads, RedisTimeout: brisk, LeaseTTL: brisk, LoadTimeout: off,
-			}).listening()
-			f.events.quiet = true
-			f.awaitLimit(1)
-			held := newSource("held")
-			busy := async(f.guards[0], "busy", held.load)
-			<-held.begun
-			waits := async(f.guards[1], "waits", returns("v"))
-			redistest.Await(t, "a load waits for a permit", func() bool { return f.guards[1].Stats().Of("limiter_queued") == 1 })
-			primary, replica := f.nodeOfPermits(c)
-			lose(primary)
-			want(t, waits, "v")
-			if n := f.atOnce(-1); n > instances*maxLoads {
-				t.Errorf("%d loads at once, want at most %d", n, instances*maxLoads)
-			}
-			redistest.Await(t, "the replica is the primary", func() bool { return role(replica) == "master" })
-			close(held.release)
-			want(t, busy, "held")
-			f.awaitLimit(1)
-		})
-	}
+	expect.Each(t, expect.Some(1, map[string]func(*redistest.Server){"killed": (*redistest.Server).Kill, "frozen": (*redistest.Server).Pause}), func(t *testing.T, _ string, lose func(*redistest.Server)) {
+		c := redistest.StartCluster(t, 1)
+		a := arena{client: func(tb testing.TB) client { return c.Client(tb) }}
+		const instances, maxLoads = 2, 3
+		f := newFleet(t, a, instances, Config{
+			Limiter: permitsOf(1), MaxLoads: maxLoads, RedisTimeout: brisk, LeaseTTL: brisk, LoadTimeout: off,
+		}).listening()
+		f.events.quiet = true
+		f.awaitLimit(1)
+		held := newSource("held")
+		busy := async(f.guards[0], "busy", held.load)
+		<-held.begun
+		waits := async(f.guards[1], "waits", returns("v"))
+		redistest.Await(t, "a load waits for a permit", func() bool { return f.guards[1].Stats().Of("limiter_queued") == 1 })
+		primary, replica := f.nodeOfPermits(c)
+		lose(primary)
+		want(t, waits, "v")
+		if n := f.atOnce(-1); n > instances*maxLoads {
+			t.Errorf("%d loads at once, want at most %d", n, instances*maxLoads)
+		}
+		redistest.Await(t, "the replica is the primary", func() bool { return role(replica) == "master" })
+		close(held.release)
+		want(t, busy, "held")
+		f.awaitLimit(1)
+	})
 }
 
 // A replica may not have heard of the last permits when it becomes the primary. As many again are then given out, until the loads whose

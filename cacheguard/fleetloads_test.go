@@ -97,12 +97,9 @@ func (f *fleet) awaitPermits(held int) {
 // keys.
 func TestAColdStartNeverAsksTheDatabaseMoreThanFleetLoadsAllow(t *testing.T) {
 	t.Parallel()
-	for name, a := range expect.Some(1, map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster, "50 ms away": farAway}) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			coldStart(t, a(t))
-		})
-	}
+	expect.Each(t, expect.Some(1, map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster, "50 ms away": farAway}), func(t *testing.T, _ string, a func(*testing.T) arena) {
+		coldStart(t, a(t))
+	})
 }
 
 // farAway is a Redis at a round trip of 50 ms.
@@ -122,13 +119,10 @@ func coldStart(t *testing.T, a arena) {
 	for _, g := range f.guards {
 		for i := range keys {
 			all.Go(func() { // owner: the test; ends with the Get; joined below
-				v, err := Get(context.Background(), g, fmt.Sprint("k", i), func(context.Context) (int, error) {
+				expect.Returns(t, i, nil)(Get(context.Background(), g, fmt.Sprint("k", i), func(context.Context) (int, error) {
 					db.query(func() { <-gate })
 					return i, nil
-				})
-				if err != nil || v != i {
-					t.Error(v, err)
-				}
+				}))
 			})
 		}
 	}
@@ -189,9 +183,7 @@ func TestColdKeysDoNotStarveAHotOneOfItsPermit(t *testing.T) {
 	var all sync.WaitGroup
 	ask := func(g *Guard, key string, load func(context.Context) (int, error)) {
 		all.Go(func() { // owner: the test; ends with the Get; joined below
-			if v, err := Get(context.Background(), g, key, load); err != nil || v != 1 {
-				t.Error(key, v, err)
-			}
+			expect.Returns(t, 1, nil)(Get(context.Background(), g, key, load))
 		})
 	}
 	for i := range cold {
@@ -218,12 +210,9 @@ func TestColdKeysDoNotStarveAHotOneOfItsPermit(t *testing.T) {
 
 func TestCallersThatGiveUpWhileTheyWaitForAPermitLeaveNothing(t *testing.T) {
 	t.Parallel()
-	for name, a := range map[string]func(*testing.T) arena{"standalone": standalone, "50 ms away": farAway} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			giveUpWaiting(t, a(t))
-		})
-	}
+	expect.Each(t, map[string]func(*testing.T) arena{"standalone": standalone, "50 ms away": farAway}, func(t *testing.T, _ string, a func(*testing.T) arena) {
+		giveUpWaiting(t, a(t))
+	})
 }
 
 func giveUpWaiting(t *testing.T, a arena) {
@@ -242,9 +231,7 @@ func giveUpWaiting(t *testing.T, a arena) {
 	})
 	cancel()
 	for _, r := range replies {
-		if got := <-r; !errors.Is(got.err, context.Canceled) {
-			t.Errorf("a caller that gave up got %v", got.err)
-		}
+		expect.ErrorIs(t, (<-r).err, context.Canceled)
 	}
 	f.awaitPermits(1)
 	redistest.Await(t, "no load waits", func() bool { return f.guards[1].Stats().Of("limiter_queued") == 0 })
@@ -361,9 +348,7 @@ func TestALoadThatHasLostItsPermitHoldsUpNoOther(t *testing.T) {
 	redistest.Await(t, "it waits", func() bool { return f.guards[0].Stats().Of("limiter_queued") == 1 })
 	k := f.semaphore()
 	defer k.Close()
-	if _, err := k.Revoke(context.Background(), fleetLoads); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, expect.Err(k.Revoke(context.Background(), fleetLoads)))
 	want(t, waits, "v")
 	close(db.release)
 	want(t, busy, "v")
@@ -443,31 +428,28 @@ func TestLoadsThatWaitForFleetLoadsAreLogged(t *testing.T) {
 // Whoever closes both: calls of the Guard may still wait for the Limiter, and what they hear is that the Guard is closed.
 func TestCallsThatWaitForALimiterThatIsClosedHearThatTheGuardIs(t *testing.T) {
 	t.Parallel()
-	for name, closes := range map[string]bool{"the Guard first": true, "the Limiter alone": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, standalone(t), 2, Config{Limiter: permitsOf(1), RedisTimeout: time.Minute}).listening()
-			db := newSource("v")
-			busy := async(f.guards[1], "busy", db.load)
-			<-db.begun
-			g, failed := f.guards[0], make(chan error, 1)
-			go func() { // owner: the test; ends with the GetMany; joined by receiving
-				_, err := GetMany(context.Background(), g, []string{"a", "b"}, func(context.Context, []string) (map[string]string, error) {
-					return nil, errors.New("loaded")
-				})
-				failed <- err
-			}()
-			redistest.Await(t, "it waits", func() bool { return g.Stats().Of("limiter_queued") == 1 })
-			if closes {
-				_ = g.Close() // always nil
-			}
-			_ = g.cfg.Limiter.(*semaphore.Limiter).Close() // always nil
-			err := <-failed
-			if text := fmt.Sprint(err); strings.Contains(text, "nil") || strings.Contains(text, "loaded") || closes && !errors.Is(err, ErrClosed) {
-				t.Error(text)
-			}
-			close(db.release)
-			want(t, busy, "v")
-		})
-	}
+	expect.Each(t, map[string]bool{"the Guard first": true, "the Limiter alone": false}, func(t *testing.T, _ string, closes bool) {
+		f := newFleet(t, standalone(t), 2, Config{Limiter: permitsOf(1), RedisTimeout: time.Minute}).listening()
+		db := newSource("v")
+		busy := async(f.guards[1], "busy", db.load)
+		<-db.begun
+		g, failed := f.guards[0], make(chan error, 1)
+		go func() { // owner: the test; ends with the GetMany; joined by receiving
+			_, err := GetMany(context.Background(), g, []string{"a", "b"}, func(context.Context, []string) (map[string]string, error) {
+				return nil, errors.New("loaded")
+			})
+			failed <- err
+		}()
+		redistest.Await(t, "it waits", func() bool { return g.Stats().Of("limiter_queued") == 1 })
+		if closes {
+			_ = g.Close() // always nil
+		}
+		_ = g.cfg.Limiter.(*semaphore.Limiter).Close() // always nil
+		err := <-failed
+		if text := fmt.Sprint(err); strings.Contains(text, "nil") || strings.Contains(text, "loaded") || closes && !errors.Is(err, ErrClosed) {
+			t.Error(text)
+		}
+		close(db.release)
+		want(t, busy, "v")
+	})
 }

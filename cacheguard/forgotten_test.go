@@ -23,8 +23,7 @@ func TestAFailoverForgetsNothingThatAReplicaHasAcknowledged(t *testing.T) {
 	t.Parallel()
 	for name, deploy := range expect.Some(1, map[string]func(*testing.T) deployment{"sentinel": underSentinel, "cluster": asCluster}) {
 		for _, replicas := range []int{0, 1} {
-			t.Run(fmt.Sprintf("%s, Replicas %d", name, replicas), func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, fmt.Sprintf("%s, Replicas %d", name, replicas), func(t *testing.T) {
 				var total forgotten
 				for range rounds(t) {
 					t.Run("round", func(t *testing.T) { total.add(loseAPrimary(t, deploy(t), replicas)) })

@@ -87,7 +87,7 @@ func TestWhatTheGateRefusesIsLoadedAndNeitherReadNorStored(t *testing.T) {
 	_ = must(c.GetMany(context.Background(), []int{1, 2}))
 	expect.Equal(t, "loads of a GetMany", db.loads.Load(), 5)
 	expect.Equal(t, "bypassed", f.events.count(Bypassed), 4)
-	expectIn(t, lines(text(), "call goes without the cache")[0], "key=thing:2", "not in this kind yet")
+	expect.Says(t, lines(text(), "call goes without the cache")[0], "key=thing:2", "not in this kind yet")
 	expect.Equal(t, "on the page", f.guards[0].observed().Happened()["call goes without the cache, Config.Gate says so: not in this kind yet"], 4)
 	_, how, err := Fetch(context.Background(), f.guards[0], "page", Source[string]{Load: func(context.Context, *string) (string, error) { return "v", nil }})
 	expect.ErrorIs(t, err)
@@ -116,33 +116,30 @@ func TestTheGateIsAskedOnceForEachKeyOfACall(t *testing.T) {
 
 func TestShutAndOpenAgainTheCacheServesNothingOlderThanTheWritesInBetween(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]Config{"Redis": {}, "local tier": {Local: LocalConfig{MaxEntries: 100}}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			gate := new(gated)
-			cfg.Gate = func(ctx context.Context, key string) error {
-				if ctx.Value(withoutCacheKey{}) != nil { // the first instance's
-					return gate.gate(ctx, key)
-				}
-				return nil
+	expect.Each(t, map[string]Config{"Redis": {}, "local tier": {Local: LocalConfig{MaxEntries: 100}}}, func(t *testing.T, name string, cfg Config) {
+		gate := new(gated)
+		cfg.Gate = func(ctx context.Context, key string) error {
+			if ctx.Value(withoutCacheKey{}) != nil { // the first instance's
+				return gate.gate(ctx, key)
 			}
-			f, db := newFleet(t, standalone(t), 2, cfg).listening(), newShop("old")
-			caches := newCaches(t, f, db.config())
-			for _, c := range caches {
-				expect.Equal(t, "before", must(c.Get(context.Background(), 1)), "old")
-				f.stored()
-			}
-			first := withoutCache(context.Background())
-			gate.shut.Store(true)
-			db.name.Store("new")
-			expect.Equal(t, "while it is shut", must(caches[0].Get(first, 1)), "new")
-			err := caches[0].Update(first, 1, func(context.Context) error { return nil })
-			expect.Equal(t, "the write", err, nil)
-			gate.shut.Store(false)
-			expect.Equal(t, "open again", must(caches[0].Get(first, 1)), "new")
-			redistest.Await(t, "elsewhere", func() bool { return must(caches[1].Get(context.Background(), 1)) == "new" })
-		})
-	}
+			return nil
+		}
+		f, db := newFleet(t, standalone(t), 2, cfg).listening(), newShop("old")
+		caches := newCaches(t, f, db.config())
+		for _, c := range caches {
+			expect.Equal(t, "before", must(c.Get(context.Background(), 1)), "old")
+			f.stored()
+		}
+		first := withoutCache(context.Background())
+		gate.shut.Store(true)
+		db.name.Store("new")
+		expect.Equal(t, "while it is shut", must(caches[0].Get(first, 1)), "new")
+		err := caches[0].Update(first, 1, func(context.Context) error { return nil })
+		expect.Equal(t, "the write", err, nil)
+		gate.shut.Store(false)
+		expect.Equal(t, "open again", must(caches[0].Get(first, 1)), "new")
+		redistest.Await(t, "elsewhere", func() bool { return must(caches[1].Get(context.Background(), 1)) == "new" })
+	})
 }
 
 func TestAGateThatAsksTheContextConcernsNoOtherCall(t *testing.T) {

@@ -163,8 +163,7 @@ var endings = map[string]struct {
 func TestWhateverALoaderDoesItsLeaseIsFreeAndItsCallersAreAnswered(t *testing.T) {
 	t.Parallel()
 	for name, end := range endings {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, name, func(t *testing.T) {
 			f := newFleet(t, standalone(t), 2, Config{MaxValueBytes: 100, LeaseTTL: time.Minute}).listening()
 			db := newSource("")
 			load := func(ctx context.Context) (any, error) {
@@ -200,9 +199,7 @@ func TestALoaderThatAsksForItsOwnKeyGetsErrReentrant(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{MaxLoads: 1})
 	g := f.guards[0]
 	direct := func(ctx context.Context) (string, error) { return Get(ctx, g, "k", returns("inner")) }
-	if _, err := Get(context.Background(), g, "k", direct); !errors.Is(err, ErrReentrant) {
-		t.Errorf("direct: %v", err)
-	}
+	expect.ErrorIs(t, expect.Err(Get(context.Background(), g, "k", direct)), ErrReentrant)
 	through := func(ctx context.Context) (string, error) { return Get(ctx, g, "outer", returns("inner")) }
 	_, err := Get(context.Background(), g, "outer", func(ctx context.Context) (string, error) {
 		return Get(ctx, g, "between", through)
@@ -218,16 +215,13 @@ func TestALoaderThatAsksForItsOwnKeyGetsErrReentrant(t *testing.T) {
 func TestCallsThatCannotBeAnsweredSayWhy(t *testing.T) {
 	t.Parallel()
 	g := newFleet(t, standalone(t), 1, Config{}).guards[0]
-	if _, err := Get[string](context.Background(), g, "k", nil); err == nil || !strings.Contains(err.Error(), "load is nil") {
-		t.Errorf("no loader: %v", err)
-	}
+	expect.Says(t, expect.Err(Get[string](context.Background(), g, "k", nil)), "load is nil")
 	why := errors.New("the user left")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(why)
 	_, err := Get(ctx, g, "k", unwanted[string](t))
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, why) || !strings.Contains(err.Error(), `"k"`) {
-		t.Errorf("ended context: %v", err)
-	}
+	expect.ErrorIs(t, err, context.Canceled, why)
+	expect.Says(t, err, `"k"`)
 }
 
 func TestTheFirstCallersCancellationIsNotTheOthers(t *testing.T) {
@@ -250,16 +244,13 @@ func TestALoadSlowerThanLoadTimeoutEnds(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{LoadTimeout: 50 * time.Millisecond})
 	polite := func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
-	if _, err := Get(context.Background(), f.guards[0], "polite", polite); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("polite: %v", err)
-	}
+	expect.ErrorIs(t, expect.Err(Get(context.Background(), f.guards[0], "polite", polite)), context.DeadlineExceeded)
 	gate := make(chan struct{})
 	defer close(gate) // Close waits for it
 	stubborn := func(context.Context) (string, error) { <-gate; return "", nil }
 	_, err := Get(context.Background(), f.guards[0], "stubborn", stubborn)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "LoadTimeout") {
-		t.Errorf("stubborn: %v", err)
-	}
+	expect.ErrorIs(t, err, context.DeadlineExceeded)
+	expect.Says(t, err, "LoadTimeout")
 }
 
 func TestNoMoreThanMaxLoadsRunAtOnce(t *testing.T) {

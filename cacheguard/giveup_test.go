@@ -58,7 +58,7 @@ func TestAGetManyThatIsCancelledLeavesALoadToThoseWhoJoinedIt(t *testing.T) {
 
 func TestNothingIsLoadedForCallersThatHaveLeft(t *testing.T) {
 	t.Parallel()
-	for name, call := range map[string]func(ctx context.Context, g *Guard, db *shelf) error{
+	expect.Each(t, map[string]func(ctx context.Context, g *Guard, db *shelf) error{
 		"GetMany": func(ctx context.Context, g *Guard, db *shelf) error {
 			_, err := GetMany(ctx, g, numbered(0, 300), db.load)
 			return err
@@ -70,24 +70,21 @@ func TestNothingIsLoadedForCallersThatHaveLeft(t *testing.T) {
 			})
 			return err
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, rule := held(t)
-			db := openShelf()
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			done := make(chan error, 1)
-			go func() { done <- call(ctx, f.guards[0], db) }() // owner: the test; ends with the call; joined by receiving
-			<-rule.Hit()
-			cancel()
-			expect.ErrorIs(t, <-done, context.Canceled)
-			rule.Release()
-			f.idle(name) // leases that were granted all the same are given back
-			expect.Equal(t, "loads", len(db.calls()), 0)
-			expect.Equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
-		})
-	}
+	}, func(t *testing.T, name string, call func(ctx context.Context, g *Guard, db *shelf) error) {
+		f, rule := held(t)
+		db := openShelf()
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- call(ctx, f.guards[0], db) }() // owner: the test; ends with the call; joined by receiving
+		<-rule.Hit()
+		cancel()
+		expect.ErrorIs(t, <-done, context.Canceled)
+		rule.Release()
+		f.idle(name) // leases that were granted all the same are given back
+		expect.Equal(t, "loads", len(db.calls()), 0)
+		expect.Equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
+	})
 }
 
 // A loader may use the context of the request that it was made for, instead of its own.
@@ -107,9 +104,7 @@ func TestALoadThatWasCancelledFailsNobodyElse(t *testing.T) {
 	elsewhere := async(f.guards[1], "k", returns("elsewhere"))
 	f.awaitRegistered("k", 1)
 	cancel()
-	if r := <-first; !errors.Is(r.err, context.Canceled) {
-		t.Errorf("whose loader it was: %v", r.err)
-	}
+	expect.ErrorIs(t, (<-first).err, context.Canceled)
 	a, b := <-joined, <-elsewhere
 	if a.err != nil || b.err != nil || a.value != b.value {
 		t.Errorf("the others: %v, %v", a, b)
@@ -218,8 +213,7 @@ func TestALoadThatNobodyWaitsForIsNoFailureForAnybody(t *testing.T) {
 			"the error": context.Context.Err, "the cause": context.Cause,
 			"an error of its own": func(context.Context) error { return errors.New("canceling statement due to user request") },
 		} {
-			t.Run(name+", "+what, func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+", "+what, func(t *testing.T) {
 				testGivenUp(t, err, way)
 			})
 		}
@@ -271,7 +265,7 @@ func testGivenUp(t *testing.T, what func(context.Context) error, way func(*testi
 	for _, c := range g.observed().Caches() {
 		expect.Equal(t, "failed on the page", c.Failing.Failed, 0)
 	}
-	expectIn(t, shown.all(), "ended:", "loaded of ")
+	expect.Says(t, shown.all(), "ended:", "loaded of ")
 	expect.Equal(t, "failed on the page: "+shown.all(), strings.Contains(shown.all(), ", failed"), false)
 	expect.Equal(t, "failed refreshes", g.Stats().FailedRefreshes, 0)
 	expect.Equal(t, "in the log", len(lines(log(), "background load failed"))+len(lines(log(), "loads fail")), 0)

@@ -101,8 +101,7 @@ func TestWhereverUsersCodeExitsItsCallersGetAPanicError(t *testing.T) {
 	t.Parallel()
 	for place, in := range exitPlaces {
 		for name, exit := range exits {
-			t.Run(place+" "+name, func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, place+" "+name, func(t *testing.T) {
 				f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, LeaseTTL: time.Minute, LoadTimeout: -1, WaitTimeout: -1}).listening()
 				cfg, read := in(exit)
 				if cfg.Load == nil {
@@ -130,8 +129,7 @@ func TestACodecThatExitsKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	for name, exit := range exits {
 		for of, codec := range map[string]exitCodec{"encoding": {marshal: exit}, "decoding": {unmarshal: exit}} {
-			t.Run(name+", "+of, func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+", "+of, func(t *testing.T) {
 				f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, LeaseTTL: time.Minute, WaitTimeout: -1}).listening()
 				cfg := CacheConfig[int, thing]{Name: "thing", Load: func(_ context.Context, id int) (thing, error) { return thing{ID: id}, nil }}
 				right := newCaches(t, f, cfg)
@@ -178,54 +176,48 @@ func (c exitCompression) Decompress(format byte, packed []byte, limit int) ([]by
 // What a Compression does not compress is stored as it is.
 func TestACompressionThatExitsCostsOnlyTheCompression(t *testing.T) {
 	t.Parallel()
-	for name, exit := range exits {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := mixed(t, Config{RedisTimeout: bearing, LeaseTTL: time.Minute, WaitTimeout: -1}, exitCompression{"x", exit, func() {}}, deflate("x"))
-			c := newCaches(t, f, CacheConfig[int, string]{Name: "thing", Load: func(context.Context, int) (string, error) { return long, nil }})
-			expect.Equal(t, "error of Put", c[0].Put(t.Context(), 1, func(context.Context) (string, error) { return long, nil }), nil)
-			for id := range 3 {
-				for i := range c {
-					value, err := c[i].Get(t.Context(), id)
-					expect.Equal(t, "value", value, long)
-					expect.Equal(t, "error", err, nil)
-				}
-				expect.Equal(t, "format", f.packed(c[0].Key(id)), "n")
+	expect.Each(t, exits, func(t *testing.T, _ string, exit func()) {
+		f := mixed(t, Config{RedisTimeout: bearing, LeaseTTL: time.Minute, WaitTimeout: -1}, exitCompression{"x", exit, func() {}}, deflate("x"))
+		c := newCaches(t, f, CacheConfig[int, string]{Name: "thing", Load: func(context.Context, int) (string, error) { return long, nil }})
+		expect.Equal(t, "error of Put", c[0].Put(t.Context(), 1, func(context.Context) (string, error) { return long, nil }), nil)
+		for id := range 3 {
+			for i := range c {
+				value, err := c[i].Get(t.Context(), id)
+				expect.Equal(t, "value", value, long)
+				expect.Equal(t, "error", err, nil)
 			}
-		})
-	}
+			expect.Equal(t, "format", f.packed(c[0].Key(id)), "n")
+		}
+	})
 }
 
 // It ends a caller whose goroutine it runs in, and holds up nobody.
 func TestACompressionThatExitsWhenItDecompressesKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
-	for name, exit := range exits {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := mixed(t, Config{RedisTimeout: bearing, LeaseTTL: time.Minute, WaitTimeout: -1}, exitCompression{"x", func() {}, exit}, deflate("x")).listening()
-			begun, loaded := make(chan struct{}), make(chan struct{})
-			go func() { // owner: the test, which waits for loaded
-				defer close(loaded)
-				_, _ = Get(t.Context(), f.guards[1], "k", func(context.Context) (string, error) {
-					close(begun)
-					f.awaitRegistered("k", 1)
-					return long, nil
-				})
+	expect.Each(t, exits, func(t *testing.T, _ string, exit func()) {
+		f := mixed(t, Config{RedisTimeout: bearing, LeaseTTL: time.Minute, WaitTimeout: -1}, exitCompression{"x", func() {}, exit}, deflate("x")).listening()
+		begun, loaded := make(chan struct{}), make(chan struct{})
+		go func() { // owner: the test, which waits for loaded
+			defer close(loaded)
+			_, _ = Get(t.Context(), f.guards[1], "k", func(context.Context) (string, error) {
+				close(begun)
+				f.awaitRegistered("k", 1)
+				return long, nil
+			})
+		}()
+		<-begun
+		for range 3 { // a waiter, then hits
+			ended := make(chan struct{})
+			go func() { // owner: the test; ends with the Get, or by Goexit in it
+				defer close(ended)
+				_, _ = Get(t.Context(), f.guards[0], "k", returns(long))
 			}()
-			<-begun
-			for range 3 { // a waiter, then hits
-				ended := make(chan struct{})
-				go func() { // owner: the test; ends with the Get, or by Goexit in it
-					defer close(ended)
-					_, _ = Get(t.Context(), f.guards[0], "k", returns(long))
-				}()
-				<-ended
-			}
-			<-loaded
-			expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns(long)), long)
-			redistest.AwaitNoLease(t, shared.Client(t), f.guards[0].cfg.Prefix)
-		})
-	}
+			<-ended
+		}
+		<-loaded
+		expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns(long)), long)
+		redistest.AwaitNoLease(t, shared.Client(t), f.guards[0].cfg.Prefix)
+	})
 }
 
 func TestAPanicWithErrNotFoundIsNoAbsence(t *testing.T) {

@@ -319,6 +319,15 @@ func mustInvalidate(t *testing.T, g *Guard, keys ...string) {
 	expect.Must(t, g.Invalidate(context.Background(), keysOn(g, keys)...))
 }
 
+// expectRedisError wants the *RedisError of an operation, and of a key; "" is any.
+func expectRedisError(t *testing.T, err error, op, key string) {
+	t.Helper()
+	failed := (*RedisError)(nil)
+	if !errors.As(err, &failed) || op != "" && failed.Op != op || key != "" && failed.Key != key || failed.Err == nil {
+		t.Errorf("error %v, want one of Redis at %q of %q", err, op, key)
+	}
+}
+
 // returns is a loader that returns at once.
 func returns[V any](v V) func(context.Context) (V, error) {
 	return func(context.Context) (V, error) { return v, nil }

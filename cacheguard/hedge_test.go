@@ -393,40 +393,35 @@ func TestAGetManyWhoseLoadFailsHasWhatASlowRedisHas(t *testing.T) {
 
 func TestNothingIsLoadedBesideRedis(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {HedgeAfter: soon, FailClosed: true}, "a slower loader": {HedgeAfter: time.Millisecond}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, proxy := keptWaiting(t, cfg)
-			if cfg.HedgeAfter == time.Millisecond {
-				f.guards[0].loaders.cost.Took(time.Hour)
-				f.guards[0].ordinary.kind.cost.Took(time.Hour)
-			}
-			mustGet(t, f.guards[1], "k", returns("stored"))
-			rule := proxy.On(reading, redistest.HoldReply)
-			got := async(f.guards[0], "k", unwanted[string](t))
-			<-rule.Hit()
-			for range 20 { // other requests pass meanwhile
-				expect.Must(t, f.guards[0].Invalidate(t.Context(), "other"))
-			}
-			rule.Remove()
-			want(t, got, "stored")
-		})
-	}
+	expect.Each(t, map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {HedgeAfter: soon, FailClosed: true}, "a slower loader": {HedgeAfter: time.Millisecond}}, func(t *testing.T, _ string, cfg Config) {
+		f, proxy := keptWaiting(t, cfg)
+		if cfg.HedgeAfter == time.Millisecond {
+			f.guards[0].loaders.cost.Took(time.Hour)
+			f.guards[0].ordinary.kind.cost.Took(time.Hour)
+		}
+		mustGet(t, f.guards[1], "k", returns("stored"))
+		rule := proxy.On(reading, redistest.HoldReply)
+		got := async(f.guards[0], "k", unwanted[string](t))
+		<-rule.Hit()
+		for range 20 { // other requests pass meanwhile
+			expect.Must(t, f.guards[0].Invalidate(t.Context(), "other"))
+		}
+		rule.Remove()
+		want(t, got, "stored")
+	})
 }
 
 // The messages alone are late: whoever waits for another instance has its value all the same, without a load of his own.
 func TestSlowMessagesCostAWaiterNoLoad(t *testing.T) {
 	t.Parallel()
 	cfg := Config{HedgeAfter: soon, LeaseTTL: time.Hour, WaitTimeout: time.Hour}
-	t.Run("the subscription", func(t *testing.T) {
-		t.Parallel()
+	expect.Beside(t, "the subscription", func(t *testing.T) {
 		proxy := redistest.StartProxy(t, shared.Addr())
 		f := newFleetOn(t, shared.Client(t), cfg, shared.Client(t), proxy.Client(t)).listening()
 		proxy.DelaySubscribers(lag)
 		f.wakesAWaiter()
 	})
-	t.Run("SUBSCRIBE", func(t *testing.T) {
-		t.Parallel()
+	expect.Beside(t, "SUBSCRIBE", func(t *testing.T) {
 		proxy := redistest.StartProxy(t, shared.Addr())
 		rule := proxy.On(redistest.Command("subscribe"), redistest.Hold)
 		defer rule.Remove()
@@ -435,8 +430,7 @@ func TestSlowMessagesCostAWaiterNoLoad(t *testing.T) {
 		f.wakesAWaiter()
 		<-rule.Hit()
 	})
-	t.Run("PUBLISH", func(t *testing.T) {
-		t.Parallel()
+	expect.Beside(t, "PUBLISH", func(t *testing.T) {
 		server := redistest.StartServerless(t) // there, processes publish, and not scripts
 		f := newFleetOn(t, server.Around(t), cfg, server.Client(t), server.Client(t)).listening()
 		mustGet(t, f.guards[1], "other", returns("v")) // it knows what loads take
@@ -546,26 +540,23 @@ func TestAPartThatNobodyAsksIsFoundToBeQuickAgain(t *testing.T) {
 // There, no Get takes a slot that a refresh could have.
 func TestStaleValuesAreRefreshedFromASlowRedisWhereNothingIsLoadedBesideIt(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {HedgeAfter: off, FailClosed: true}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			noted, text := logged()
-			cfg.TTL, cfg.StaleFor, cfg.Jitter, cfg.Logger = brief.TTL, time.Hour, -1, noted.Logger
-			f := newFleet(t, standalone(t), 1, cfg).knowClock()
-			g := f.guards[0]
-			f.makeStale("k", "old")
-			part, got := g.breakers.Breaker(0), ""
-			redistest.Await(t, "it is slow, and the value new", func() bool {
-				takes(part, time.Minute)
-				slow := g.Stats().SlowParts == 1
-				if slow {
-					got = mustGet(t, g, "k", returns("new"))
-				}
-				return slow && got == "new"
-			})
-			redistest.Await(t, "the log says so", func() bool { return strings.Contains(text(), `calls="wait for it"`) })
+	expect.Each(t, map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {HedgeAfter: off, FailClosed: true}}, func(t *testing.T, _ string, cfg Config) {
+		noted, text := logged()
+		cfg.TTL, cfg.StaleFor, cfg.Jitter, cfg.Logger = brief.TTL, time.Hour, -1, noted.Logger
+		f := newFleet(t, standalone(t), 1, cfg).knowClock()
+		g := f.guards[0]
+		f.makeStale("k", "old")
+		part, got := g.breakers.Breaker(0), ""
+		redistest.Await(t, "it is slow, and the value new", func() bool {
+			takes(part, time.Minute)
+			slow := g.Stats().SlowParts == 1
+			if slow {
+				got = mustGet(t, g, "k", returns("new"))
+			}
+			return slow && got == "new"
 		})
-	}
+		redistest.Await(t, "the log says so", func() bool { return strings.Contains(text(), `calls="wait for it"`) })
+	})
 }
 
 // What is loaded beside Redis is kept nowhere. Without the tier, each Get of a hot key would be a load for as long as Redis is slow.
@@ -590,49 +581,45 @@ func TestTheLocalTierHasWhatASlowRedisHas(t *testing.T) {
 // A Get that may load nothing beside Redis waits for as long as Redis has ever needed, or a load takes, and no longer.
 func TestTimeoutFollowsWhereNothingIsLoadedBesideRedis(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type example struct {
 		hedgeAfter, load time.Duration
-	}{
+	}
+	expect.Each(t, map[string]example{
 		"off":             {off, 0},
 		"off, and costly": {off, time.Second},
 		"costly":          {0, time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			proxy := redistest.StartProxy(t, shared.Addr())
-			g, err := New(proxy.Client(t), Config{Prefix: t.Name(), HedgeAfter: c.hedgeAfter, RedisTimeout: bearing, follows: true, LeaseTTL: bearing})
-			expect.Must(t, err)
-			t.Cleanup(func() { _ = g.Close() }) // always nil
-			part := g.breakers.Breaker(0)
-			measured := func() bool { // much, whatever replies take on a busy machine
-				for range 3000 {
-					part.Took(30 * time.Millisecond)
-				}
-				return part.Timeout(bearing) < bearing
+	}, func(t *testing.T, _ string, c example) {
+		proxy := redistest.StartProxy(t, shared.Addr())
+		g, err := New(proxy.Client(t), Config{Prefix: t.Name(), HedgeAfter: c.hedgeAfter, RedisTimeout: bearing, follows: true, LeaseTTL: bearing})
+		expect.Must(t, err)
+		t.Cleanup(func() { _ = g.Close() }) // always nil
+		part := g.breakers.Breaker(0)
+		measured := func() bool { // much, whatever replies take on a busy machine
+			for range 3000 {
+				part.Took(30 * time.Millisecond)
 			}
-			redistest.Await(t, "much has been measured", measured)
-			if c.load > 0 {
-				g.loaders.cost.Took(c.load)
-				g.ordinary.kind.cost.Took(c.load)
-			}
-			rule := proxy.On(reading, redistest.HoldReply)
-			defer rule.Remove()
-			_, how, err := get(t.Context(), g, "k", returns("loaded"))
-			expect.Equal(t, "outcome", how, Bypassed)
-			expect.ErrorIs(t, err)
-			many, err := GetMany(t.Context(), g, []string{"a", "b"}, func(_ context.Context, keys []string) (map[string]string, error) {
-				expect.Equal(t, "keys of a load", len(keys), 2)
-				return map[string]string{"a": "of a", "b": "of b"}, nil
-			})
-			if err != nil || len(many) != 2 {
-				t.Error(many, err)
-			}
-			rule.Remove()
-			doesNotAwaitATag(t, proxy, g, measured)
-			expect.Equal(t, "Redis was given up", part.Recent() < bearing, true)
-			expect.Equal(t, "hedged", g.Stats().Of("hedged_loads_total"), 0)
+			return part.Timeout(bearing) < bearing
+		}
+		redistest.Await(t, "much has been measured", measured)
+		if c.load > 0 {
+			g.loaders.cost.Took(c.load)
+			g.ordinary.kind.cost.Took(c.load)
+		}
+		rule := proxy.On(reading, redistest.HoldReply)
+		defer rule.Remove()
+		_, how, err := get(t.Context(), g, "k", returns("loaded"))
+		expect.Equal(t, "outcome", how, Bypassed)
+		expect.ErrorIs(t, err)
+		many, err := GetMany(t.Context(), g, []string{"a", "b"}, func(_ context.Context, keys []string) (map[string]string, error) {
+			expect.Equal(t, "keys of a load", len(keys), 2)
+			return map[string]string{"a": "of a", "b": "of b"}, nil
 		})
-	}
+		expect.Equal(t, "GetMany", fmt.Sprint(many, err), "map[a:of a b:of b] <nil>")
+		rule.Remove()
+		doesNotAwaitATag(t, proxy, g, measured)
+		expect.Equal(t, "Redis was given up", part.Recent() < bearing, true)
+		expect.Equal(t, "hedged", g.Stats().Of("hedged_loads_total"), 0)
+	})
 }
 
 // doesNotAwaitATag has a GetMany ask for the epoch of a tag that the Guard did not know of.
@@ -648,9 +635,7 @@ func doesNotAwaitATag(t *testing.T, proxy *redistest.Proxy, g *Guard, measured f
 		got, err := GetMany(t.Context(), g, []string{"k"}, func(context.Context, []string) (map[string]string, error) {
 			return map[string]string{"k": "loaded"}, nil
 		})
-		if err != nil || got["k"] != "loaded" {
-			t.Error(got, err)
-		}
+		expect.Equal(t, "GetMany", fmt.Sprint(got, err), "map[k:loaded] <nil>")
 		return rule.Count() > 0
 	})
 }

@@ -151,10 +151,7 @@ func TestWhenRedisFailsInspectHasWhatIsKnownHere(t *testing.T) {
 	proxy.On(scriptOf("inspect"), redistest.ReplyError("LOADING Redis is loading"))
 	_ = g.Invalidate(t.Context(), "k")
 	i, err := g.Inspect(t.Context(), "k")
-	var failed *RedisError
-	if !errors.As(err, &failed) || failed.Op != "inspect" {
-		t.Error(err)
-	}
+	expectRedisError(t, err, "inspect", "")
 	expect.Equal(t, "pending", i.Here.Pending, true)
 }
 

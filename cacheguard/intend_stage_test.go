@@ -71,8 +71,7 @@ func TestNoOrderOfLoadsReadersAndATransactionLeavesAStaleValueInRedis(t *testing
 	t.Parallel()
 	for _, onTag := range []bool{true, false} {
 		for _, dies := range []bool{true, false} {
-			t.Run(fmt.Sprintf("on a tag %t, dies %t", onTag, dies), func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, fmt.Sprintf("on a tag %t, dies %t", onTag, dies), func(t *testing.T) {
 				noOrderLeavesAStaleValue(t, onTag, dies)
 			})
 		}

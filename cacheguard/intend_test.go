@@ -208,8 +208,7 @@ func TestLateCopiesOfAnIntentsScriptsOnlyShortenLives(t *testing.T) {
 func TestAFillFindsAnIntentThatHasExpired(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"fill", "acquire", "renew", "make"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, name, func(t *testing.T) {
 			f := newFleet(t, standalone(t), 2, Config{TTL: time.Hour, LeaseTTL: time.Minute, RedisTimeout: bearing})
 			g, ctx := f.guards[0], context.Background()
 			mustGet(t, g, "tagged", tagged("old", "shoes"))

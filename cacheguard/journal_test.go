@@ -66,18 +66,8 @@ func TestAnOutageUnderLoadIsAHandfulOfLines(t *testing.T) {
 	if n := strings.Count(text(), "\n"); n > 20 {
 		t.Errorf("%d lines:\n%s", n, text())
 	}
-	expectIn(t, lines(text(), "redis unavailable")[0], "error=")
-	expectIn(t, lines(text(), "redis available again")[0], "cache=shop", "instance=shop-1", "lasted=", "requests_failed=", "loads_without_redis=", "keys_pending=")
-}
-
-// expectIn checks that a line has all of the texts.
-func expectIn(t *testing.T, line string, wants ...string) {
-	t.Helper()
-	for _, want := range wants {
-		if !strings.Contains(line, want) {
-			t.Errorf("no %s in %s", want, line)
-		}
-	}
+	expect.Says(t, lines(text(), "redis unavailable")[0], "error=")
+	expect.Says(t, lines(text(), "redis available again")[0], "cache=shop", "instance=shop-1", "lasted=", "requests_failed=", "loads_without_redis=", "keys_pending=")
 }
 
 func TestLoadsThatWaitForMaxLoadsAreLogged(t *testing.T) {
@@ -114,9 +104,7 @@ func TestSlowLoadsDamagedEntriesAndTakeoversAreLogged(t *testing.T) {
 		return "v", nil
 	})
 	for _, want := range []string{"entry cannot be decoded", "lease taken over", "slow load, it still runs", `slow load"`} {
-		if len(lines(text(), want)) != 1 {
-			t.Errorf("no %q in\n%s", want, text())
-		}
+		expect.Equal(t, want, len(lines(text(), want)), 1)
 	}
 	expect.Equal(t, "damaged", f.events.damaged.Load(), 1) // hooks are called as usual
 	expect.Equal(t, "takeovers", f.events.takeovers.Load(), 1)
@@ -133,9 +121,7 @@ func TestABypassIsLoggedWithWhatItCost(t *testing.T) {
 	}
 	g.Bypass(false)
 	expect.Equal(t, "lines", strings.Count(text(), "\n"), 2)
-	if !strings.Contains(text(), `where="this instance"`) || !strings.Contains(text(), "loads=3") {
-		t.Error(text())
-	}
+	expect.Says(t, text(), `where="this instance"`, "loads=3")
 }
 
 func TestAClockThatStepsIsLogged(t *testing.T) {
@@ -154,37 +140,32 @@ func TestAClockThatStepsIsLogged(t *testing.T) {
 
 func TestWhatIsPendingIsLoggedWhateverItIs(t *testing.T) {
 	t.Parallel()
-	for name, invalidate := range map[string]func(*Guard) error{
+	expect.Each(t, map[string]func(*Guard) error{
 		"keys": func(g *Guard) error { return g.Invalidate(context.Background(), "k") },
 		"tags": func(g *Guard) error { return g.InvalidateTags(context.Background(), "t") },
 		"all":  func(g *Guard) error { return g.InvalidateAll(context.Background()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			proxy := redistest.StartProxy(t, shared.Addr())
-			cfg, text := logged()
-			cfg.RedisTimeout = bearing
-			f := newFleetOn(t, shared.Client(t), cfg, proxy.Client(t))
-			f.events.quiet = true
-			g := f.guards[0]
-			rules := []*redistest.Rule{
-				proxy.On(scriptOf("invalidate"), redistest.ReplyError("UNWILLING for a while")),
-				proxy.On(scriptOf("revoke"), redistest.ReplyError("UNWILLING for a while")),
-			}
-			if err := invalidate(g); err == nil {
-				t.Fatal("no error")
-			}
-			s := g.Stats()
-			expect.Equal(t, "pending", s.Pending, 1)
-			expect.Equal(t, "for a time", s.PendingFor > 0, true)
-			redistest.Await(t, "it is logged", func() bool { return len(lines(text(), "invalidations pending")) == 1 })
-			for _, rule := range rules {
-				rule.Remove()
-			}
-			redistest.Await(t, "its end is logged", func() bool { return len(lines(text(), "pending invalidations sent")) == 1 })
-			s = g.Stats()
-			expect.Equal(t, "pending in the end", s.Pending, 0)
-			expect.Equal(t, "for a time", s.PendingFor, 0)
-		})
-	}
+	}, func(t *testing.T, _ string, invalidate func(*Guard) error) {
+		proxy := redistest.StartProxy(t, shared.Addr())
+		cfg, text := logged()
+		cfg.RedisTimeout = bearing
+		f := newFleetOn(t, shared.Client(t), cfg, proxy.Client(t))
+		f.events.quiet = true
+		g := f.guards[0]
+		rules := []*redistest.Rule{
+			proxy.On(scriptOf("invalidate"), redistest.ReplyError("UNWILLING for a while")),
+			proxy.On(scriptOf("revoke"), redistest.ReplyError("UNWILLING for a while")),
+		}
+		expect.Fails(t, invalidate(g))
+		s := g.Stats()
+		expect.Equal(t, "pending", s.Pending, 1)
+		expect.Equal(t, "for a time", s.PendingFor > 0, true)
+		redistest.Await(t, "it is logged", func() bool { return len(lines(text(), "invalidations pending")) == 1 })
+		for _, rule := range rules {
+			rule.Remove()
+		}
+		redistest.Await(t, "its end is logged", func() bool { return len(lines(text(), "pending invalidations sent")) == 1 })
+		s = g.Stats()
+		expect.Equal(t, "pending in the end", s.Pending, 0)
+		expect.Equal(t, "for a time", s.PendingFor, 0)
+	})
 }

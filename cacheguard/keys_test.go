@@ -117,19 +117,13 @@ func TestWhateverIsAtTheKeysOfAKeyACallerGetsItsValue(t *testing.T) {
 			spoil(t.Context(), f.redis, g.keys.ValueKey(key)+suffix)
 			spoil(t.Context(), f.redis, g.keys.ValueKey(users.Key(n))+suffix)
 			ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
-			v, err := Get(ctx, g, key, returns("v"))
-			if v != "v" || err != nil {
-				t.Errorf("%s at %q: %q, %v", name, suffix, v, err)
-			}
-			if v, err := users.Get(ctx, n); v != "named" || err != nil {
-				t.Errorf("%s at %q, of a Cache: %q, %v", name, suffix, v, err)
-			}
+			at := fmt.Sprintf("%s at %q", name, suffix)
+			expect.Equal(t, at, fmt.Sprint(Get(ctx, g, key, returns("v"))), "v<nil>")
+			expect.Equal(t, at+", of a Cache", fmt.Sprint(users.Get(ctx, n)), "named<nil>")
 			_, _ = g.Inspect(ctx, key)                                         // which may say that it cannot be read
 			_ = g.Update(ctx, key, func(context.Context) error { return nil }) // nor need it be writable
 			expect.ErrorIs(t, g.Invalidate(ctx, key))
-			if v, err := Get(ctx, g, key, returns("w")); v != "w" || err != nil {
-				t.Errorf("%s at %q, afterwards: %q, %v", name, suffix, v, err)
-			}
+			expect.Equal(t, at+", afterwards", fmt.Sprint(Get(ctx, g, key, returns("w"))), "w<nil>")
 			cancel()
 		}
 	}
@@ -139,12 +133,8 @@ func TestWhateverIsAtTheKeysOfAKeyACallerGetsItsValue(t *testing.T) {
 			spoil(t.Context(), f.redis, key)
 			n++
 			ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
-			if v, err := Get(ctx, g, fmt.Sprint("k", n), returns("v")); v != "v" || err != nil {
-				t.Errorf("%s at %s: %q, %v", name, key, v, err)
-			}
-			if v, err := users.Get(ctx, n); v != "named" || err != nil {
-				t.Errorf("%s at %s, of a Cache: %q, %v", name, key, v, err)
-			}
+			expect.Equal(t, name+" at "+key, fmt.Sprint(Get(ctx, g, fmt.Sprint("k", n), returns("v"))), "v<nil>")
+			expect.Equal(t, name+" at "+key+", of a Cache", fmt.Sprint(users.Get(ctx, n)), "named<nil>")
 			expect.ErrorIs(t, g.InvalidateAll(ctx))
 			cancel()
 		}

@@ -2,7 +2,6 @@ package cacheguard
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -46,7 +45,7 @@ func (f *fleet) oldest(key string, lag time.Duration) (age time.Duration) {
 
 func TestATierServesNothingThatWasInvalidatedLongerAgoThanMaxLag(t *testing.T) {
 	t.Parallel()
-	for name, harm := range map[string]func(f *fleet, reader, writer *redistest.Proxy){
+	expect.Each(t, map[string]func(f *fleet, reader, writer *redistest.Proxy){
 		"nothing happens":            func(*fleet, *redistest.Proxy, *redistest.Proxy) {},
 		"the subscription is cut":    func(_ *fleet, reader, _ *redistest.Proxy) { reader.Cut() },
 		"the subscription hangs":     func(_ *fleet, reader, _ *redistest.Proxy) { reader.BlackHoleSubscribers(true) },
@@ -55,17 +54,14 @@ func TestATierServesNothingThatWasInvalidatedLongerAgoThanMaxLag(t *testing.T) {
 		"the echo's script is forgotten": func(_ *fleet, reader, _ *redistest.Proxy) {
 			reader.On(scriptOf("say"), redistest.ReplyError("NOSCRIPT No matching script.")).Times(1)
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, reader, writer := lagging(t, lag, as)
-			f.keptBy(0, "k", "old")
-			harm(f, reader, writer)
-			if age := f.oldest("k", lag); age > lag {
-				t.Errorf("an answer was %v old", age)
-			}
-		})
-	}
+	}, func(t *testing.T, _ string, harm func(f *fleet, reader, writer *redistest.Proxy)) {
+		f, reader, writer := lagging(t, lag, as)
+		f.keptBy(0, "k", "old")
+		harm(f, reader, writer)
+		if age := f.oldest("k", lag); age > lag {
+			t.Errorf("an answer was %v old", age)
+		}
+	})
 }
 
 // What must not be there is found where there is no such limit.
@@ -239,7 +235,7 @@ func TestSubscribedIsNotTrueWhereNoMessageArrivesThatTheTierNeeds(t *testing.T) 
 func TestSelfCheckNamesWhyATierIsNotUsedOrMessagesDoNotArrive(t *testing.T) {
 	t.Parallel()
 	f, _, _ := lagging(t, lag, withoutPublish)
-	namesCause(t, f.guards[0].SelfCheck(redistest.Patiently(t)), "scripts may not PUBLISH on this server: ERR Script attempted")
+	expect.Says(t, f.guards[0].SelfCheck(redistest.Patiently(t)), "scripts may not PUBLISH on this server: ERR Script attempted")
 	f, _, _ = lagging(t, off, withoutPublish)
 	expect.Equal(t, "a tier that may be old", f.guards[0].SelfCheck(redistest.Patiently(t)), nil)
 	f, reader, _ := lagging(t, lag, as)
@@ -247,14 +243,5 @@ func TestSelfCheckNamesWhyATierIsNotUsedOrMessagesDoNotArrive(t *testing.T) {
 	reader.BlackHoleSubscribers(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	namesCause(t, f.guards[0].checks().Messages(ctx), "a message did not arrive", "subscri") // it hangs, or has been replaced by one that does
-}
-
-func namesCause(t *testing.T, err error, words ...string) {
-	t.Helper()
-	for _, w := range words {
-		if err == nil || !strings.Contains(err.Error(), w) {
-			t.Errorf("error %v; want it to say %q", err, w)
-		}
-	}
+	expect.Says(t, f.guards[0].checks().Messages(ctx), "a message did not arrive", "subscri") // it hangs, or has been replaced by one that does
 }

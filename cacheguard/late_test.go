@@ -141,8 +141,7 @@ func TestALoaderThatHasItsOwnKeyInvalidatedEnds(t *testing.T) {
 				return all[1], err
 			},
 		} {
-			t.Run(name+" in a "+what, func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+" in a "+what, func(t *testing.T) {
 				f := newFleet(t, standalone(t), 1, Config{LoadTimeout: off, WaitTimeout: off})
 				var c *Cache[int, string]
 				c = newCaches(t, f, CacheConfig[int, string]{

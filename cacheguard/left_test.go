@@ -64,120 +64,113 @@ func TestCallersWhoGiveUpOnAKeyOneAfterTheOtherRunOneLoader(t *testing.T) {
 			return err
 		})
 	}
-	for name, c := range map[string]struct {
+	type example struct {
 		first, later ask
 		bypassed     bool
-	}{
+	}
+	expect.Each(t, map[string]example{
 		"Get": {first: get, later: get}, "Fetch": {first: fetch, later: fetch}, "GetMany": {first: many, later: many},
 		"GetMany after Get": {first: get, later: many}, "Get after GetMany": {first: many, later: get},
 		"without Redis": {first: get, later: get, bypassed: true}, "GetMany without Redis": {first: many, later: many, bypassed: true},
 		"in transactions": {first: transaction, later: transaction},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := newFleet(t, standalone(t), 1, Config{MaxLoads: 3, NegativeTTL: off}).guards[0]
-			if c.bypassed {
-				g.Bypass(true)
-			}
-			db := newStuck()
-			ctx, leave := context.WithCancel(t.Context())
-			first := make(chan error, 1)
-			go func() {
-				_, err := c.first(ctx, g, db)
-				first <- err
-			}()
-			<-db.begun
+	}, func(t *testing.T, _ string, c example) {
+		g := newFleet(t, standalone(t), 1, Config{MaxLoads: 3, NegativeTTL: off}).guards[0]
+		if c.bypassed {
+			g.Bypass(true)
+		}
+		db := newStuck()
+		ctx, leave := context.WithCancel(t.Context())
+		first := make(chan error, 1)
+		go func() {
+			_, err := c.first(ctx, g, db)
+			first <- err
+		}()
+		<-db.begun
+		leave()
+		expect.ErrorIs(t, <-first, context.Canceled)
+		for range 8 {
+			ctx, leave := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			_, err := c.later(ctx, g, db)
+			expect.ErrorIs(t, err, context.DeadlineExceeded)
 			leave()
-			expect.ErrorIs(t, <-first, context.Canceled)
-			for range 8 {
-				ctx, leave := context.WithTimeout(t.Context(), 20*time.Millisecond)
-				_, err := c.later(ctx, g, db)
-				expect.ErrorIs(t, err, context.DeadlineExceeded)
-				leave()
-			}
-			expect.Equal(t, "loads while one hangs", db.loads.Load(), 1)
-			for i := range 5 {
-				key := fmt.Sprint("other", i)
-				expect.Equal(t, key, mustGet(t, g, key, returns("v")), "v")
-			}
-			waits := make(chan reply[string], 1)
-			go func() {
-				v, err := c.later(context.WithoutCancel(t.Context()), g, db)
-				waits <- reply[string]{v, err}
-			}()
-			mustInvalidate(t, g, "k")
-			close(db.hang)
-			want(t, waits, "new")
-			expect.Equal(t, "loads", db.loads.Load(), 2)
-		})
-	}
+		}
+		expect.Equal(t, "loads while one hangs", db.loads.Load(), 1)
+		for i := range 5 {
+			key := fmt.Sprint("other", i)
+			expect.Equal(t, key, mustGet(t, g, key, returns("v")), "v")
+		}
+		waits := make(chan reply[string], 1)
+		go func() {
+			v, err := c.later(context.WithoutCancel(t.Context()), g, db)
+			waits <- reply[string]{v, err}
+		}()
+		mustInvalidate(t, g, "k")
+		close(db.hang)
+		want(t, waits, "new")
+		expect.Equal(t, "loads", db.loads.Load(), 2)
+	})
 }
 
 func TestWhoComesWhileALoadOutlivesItsTimeoutWaitsAsLongAndFails(t *testing.T) {
 	t.Parallel()
-	for name, many := range map[string]bool{"Get": false, "GetMany": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := newFleet(t, standalone(t), 1, Config{LoadTimeout: brisk}).guards[0]
-			db := newStuck()
-			ask := func() error {
-				if many {
-					_, err := GetMany(t.Context(), g, []string{"k", "beside"}, db.loadMany)
-					return err
-				}
-				_, err := Get(t.Context(), g, "k", db.load)
+	expect.Each(t, map[string]bool{"Get": false, "GetMany": true}, func(t *testing.T, _ string, many bool) {
+		g := newFleet(t, standalone(t), 1, Config{LoadTimeout: brisk}).guards[0]
+		db := newStuck()
+		ask := func() error {
+			if many {
+				_, err := GetMany(t.Context(), g, []string{"k", "beside"}, db.loadMany)
 				return err
 			}
-			for range 2 {
-				expect.ErrorIs(t, ask(), context.DeadlineExceeded)
-				redistest.Await(t, "the failure is forgotten", func() bool {
-					n, err := g.rdb.(client).Exists(t.Context(), g.keys.ValueKey("k")+":lease:error").Result()
-					return err == nil && n == 0
-				})
-			}
-			expect.Equal(t, "loads", db.loads.Load(), 1)
-			close(db.hang)
-			redistest.Await(t, "it is loaded again", func() bool { return ask() == nil })
-			expect.Equal(t, "loads", db.loads.Load(), 2)
-		})
-	}
+			_, err := Get(t.Context(), g, "k", db.load)
+			return err
+		}
+		for range 2 {
+			expect.ErrorIs(t, ask(), context.DeadlineExceeded)
+			redistest.Await(t, "the failure is forgotten", func() bool {
+				n, err := g.rdb.(client).Exists(t.Context(), g.keys.ValueKey("k")+":lease:error").Result()
+				return err == nil && n == 0
+			})
+		}
+		expect.Equal(t, "loads", db.loads.Load(), 1)
+		close(db.hang)
+		redistest.Await(t, "it is loaded again", func() bool { return ask() == nil })
+		expect.Equal(t, "loads", db.loads.Load(), 2)
+	})
 }
 
 // What is not stored is for those who began before it was there. The epoch of a new tag is made between the answer and the store.
 func TestAGetThatBeginsAfterALoadHasReturnedSharesItOnlyIfItIsStored(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type example struct {
 		cfg    Config
 		absent bool
 		loads  int64
-	}{
-		"TTL -1": {cfg: Config{TTL: off}, loads: 2}, "NegativeTTL -1": {cfg: Config{NegativeTTL: off}, absent: true, loads: 2}, "stored": {loads: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, proxy := broken(t, shared, c.cfg)
-			g := f.guards[0]
-			warm(t, f)
-			var loads atomic.Int64
-			load := func(ctx context.Context) (int64, error) {
-				SetTags(ctx, "new")
-				if c.absent {
-					return loads.Add(1), ErrNotFound
-				}
-				return loads.Add(1), nil
-			}
-			held := proxy.On(scriptOf("make"), redistest.Hold).Times(1)
-			v, err := Get(t.Context(), g, "k", load)
-			expect.Equal(t, "first", v == 1 && err == nil, !c.absent)
-			<-held.Hit()
-			second := async(g, "k", load)
-			awaitCallers[int64](f, 0, "k", 1)
-			held.Release()
-			r := <-second
-			expect.Equal(t, "absent", errors.Is(r.err, ErrNotFound), c.absent)
-			expect.Equal(t, "loads", loads.Load(), c.loads)
-		})
 	}
+	expect.Each(t, map[string]example{
+		"TTL -1": {cfg: Config{TTL: off}, loads: 2}, "NegativeTTL -1": {cfg: Config{NegativeTTL: off}, absent: true, loads: 2}, "stored": {loads: 1},
+	}, func(t *testing.T, _ string, c example) {
+		f, proxy := broken(t, shared, c.cfg)
+		g := f.guards[0]
+		warm(t, f)
+		var loads atomic.Int64
+		load := func(ctx context.Context) (int64, error) {
+			SetTags(ctx, "new")
+			if c.absent {
+				return loads.Add(1), ErrNotFound
+			}
+			return loads.Add(1), nil
+		}
+		held := proxy.On(scriptOf("make"), redistest.Hold).Times(1)
+		v, err := Get(t.Context(), g, "k", load)
+		expect.Equal(t, "first", v == 1 && err == nil, !c.absent)
+		<-held.Hit()
+		second := async(g, "k", load)
+		awaitCallers[int64](f, 0, "k", 1)
+		held.Release()
+		r := <-second
+		expect.Equal(t, "absent", errors.Is(r.err, ErrNotFound), c.absent)
+		expect.Equal(t, "loads", loads.Load(), c.loads)
+	})
 }
 
 // A load in the background is old once the key has been invalidated: nobody is to wait for it, so for a while the key has two loaders.
@@ -199,7 +192,7 @@ func TestAGetDoesNotWaitForALoadInTheBackgroundThatWasInvalidated(t *testing.T) 
 
 func TestALoadThatOutlivesItsTimeoutSaysSo(t *testing.T) {
 	t.Parallel()
-	for name, ask := range map[string]func(g *Guard, hang <-chan struct{}) error{
+	expect.Each(t, map[string]func(g *Guard, hang <-chan struct{}) error{
 		"one key": func(g *Guard, hang <-chan struct{}) error {
 			_, err := Get(t.Context(), g, "k", func(context.Context) (string, error) {
 				<-hang
@@ -214,21 +207,18 @@ func TestALoadThatOutlivesItsTimeoutSaysSo(t *testing.T) {
 			})
 			return err
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cfg, log := logged()
-			cfg.LoadTimeout, cfg.SlowLoad = brisk, time.Minute
-			g := newFleet(t, standalone(t), 1, cfg).guards[0]
-			hang := make(chan struct{})
-			expect.ErrorIs(t, ask(g, hang), context.DeadlineExceeded)
-			redistest.Await(t, "it is logged", func() bool {
-				said := lines(log(), "slow load, it still runs")
-				return len(said) == 1 && strings.Contains(said[0], "LoadTimeout") && strings.Contains(said[0], "key=k")
-			})
-			close(hang)
+	}, func(t *testing.T, _ string, ask func(g *Guard, hang <-chan struct{}) error) {
+		cfg, log := logged()
+		cfg.LoadTimeout, cfg.SlowLoad = brisk, time.Minute
+		g := newFleet(t, standalone(t), 1, cfg).guards[0]
+		hang := make(chan struct{})
+		expect.ErrorIs(t, ask(g, hang), context.DeadlineExceeded)
+		redistest.Await(t, "it is logged", func() bool {
+			said := lines(log(), "slow load, it still runs")
+			return len(said) == 1 && strings.Contains(said[0], "LoadTimeout") && strings.Contains(said[0], "key=k")
 		})
-	}
+		close(hang)
+	})
 }
 
 // newBypassing returns a Guard that only loads, and sends nothing: the time of a synctest stands still while somebody waits for a network.
@@ -276,7 +266,7 @@ func TestLoadsThatOutliveTheirTimeoutHaveFailedOnce(t *testing.T) {
 		now := failing(t, g, "product")
 		expect.Equal(t, "it lasts", now.For > 2*time.Minute && now.Failed > 0, true)
 		expect.Equal(t, "all fail", now.Failed, now.Loads)
-		expectIn(t, now.Last, "LoadTimeout")
+		expect.Says(t, now.Last, "LoadTimeout")
 		expect.Equal(t, "ever", shown.times("loaded of product, failed"), 14+12)
 		expect.Equal(t, "all-clears", len(lines(log(), "few loads fail")), 0)
 		close(hang)
@@ -346,9 +336,7 @@ func TestCloseSaysOnceWhatItWaitsFor(t *testing.T) {
 		time.Sleep(time.Minute)
 		said := lines(log(), "Close waits")
 		expect.Equal(t, "lines", len(said), 1)
-		if !strings.Contains(said[0], "level=WARN") || !strings.Contains(said[0], "key=first loads=2 for=6s") {
-			t.Error(said[0])
-		}
+		expect.Says(t, said[0], "level=WARN", "key=first loads=2 for=6s")
 		close(hang)
 		<-closed
 		expect.ErrorIs(t, g.Close())

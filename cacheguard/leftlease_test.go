@@ -19,33 +19,31 @@ import (
 // it expires.
 func TestALeaseThatRedisWouldNotEndIsEndedOnceItDoes(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type example struct {
 		begin, end func(f *fleet, p *redistest.Proxy) error
-	}{
+	}
+	expect.Each(t, map[string]example{
 		"NOREPLICAS": {configured("min-replicas-to-write", "1"), configured("min-replicas-to-write", "0")},
 		"READONLY":   {follows("127.0.0.1", "1"), follows("no", "one")},
 		"cut":        {refuses(true), refuses(false)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t)
-			p := redistest.StartProxy(t, s.Addr())
-			f := newFleetOn(t, s.Client(t), Config{RedisTimeout: time.Second, LeaseTTL: time.Hour, WaitTimeout: off}, p.Client(t), s.Client(t))
-			f.listening()
-			db := newSource("v")
-			first := async(f.guards[0], "k", db.load)
-			<-db.begun
-			second := async(f.guards[1], "k", returns("v"))
-			f.awaitRegistered("k", 1)
-			expect.ErrorIs(t, c.begin(f, p))
-			close(db.release)
-			want(t, first, "v")
-			redistest.Later() // the first attempts to end the lease have failed
-			expect.ErrorIs(t, c.end(f, p))
-			want(t, second, "v")
-			want(t, async(f.guards[0], "k", returns("v")), "v")
-		})
-	}
+	}, func(t *testing.T, _ string, c example) {
+		s := redistest.Start(t)
+		p := redistest.StartProxy(t, s.Addr())
+		f := newFleetOn(t, s.Client(t), Config{RedisTimeout: time.Second, LeaseTTL: time.Hour, WaitTimeout: off}, p.Client(t), s.Client(t))
+		f.listening()
+		db := newSource("v")
+		first := async(f.guards[0], "k", db.load)
+		<-db.begun
+		second := async(f.guards[1], "k", returns("v"))
+		f.awaitRegistered("k", 1)
+		expect.ErrorIs(t, c.begin(f, p))
+		close(db.release)
+		want(t, first, "v")
+		redistest.Later() // the first attempts to end the lease have failed
+		expect.ErrorIs(t, c.end(f, p))
+		want(t, second, "v")
+		want(t, async(f.guards[0], "k", returns("v")), "v")
+	})
 }
 
 // They get what was loaded, or why that failed, while Redis still takes no writes.
@@ -56,8 +54,7 @@ func TestWhoWaitsGetsWhatALoadReturnsWhileRedisTakesNoWrites(t *testing.T) {
 		"NOREPLICAS": configured("min-replicas-to-write", "1"), "READONLY": follows("127.0.0.1", "1"), "NOPERM": mayNotWrite,
 	} {
 		for _, loads := range []error{nil, failing} {
-			t.Run(fmt.Sprint(name, ", ", loads), func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, fmt.Sprint(name, ", ", loads), func(t *testing.T) {
 				s := redistest.Start(t)
 				p := redistest.StartProxy(t, s.Addr())
 				f := newFleetOn(t, s.Client(t), Config{RedisTimeout: bearing, LeaseTTL: time.Hour, WaitTimeout: off}, p.Client(t), s.Client(t))
@@ -132,7 +129,7 @@ func refuses(is bool) func(*fleet, *redistest.Proxy) error {
 // Of an invalidation during a load nobody has died, and nobody stood still.
 func TestALoadSaysWhyItsLeaseIsGone(t *testing.T) {
 	t.Parallel()
-	for name, invalidate := range map[string]func(f *fleet) error{
+	expect.Each(t, map[string]func(f *fleet) error{
 		"by another instance": func(f *fleet) error { return f.guards[1].Invalidate(context.Background(), "k") },
 		"by its own":          func(f *fleet) error { return f.guards[0].Invalidate(context.Background(), "k") },
 		"and loaded by another": func(f *fleet) error {
@@ -140,23 +137,20 @@ func TestALoadSaysWhyItsLeaseIsGone(t *testing.T) {
 			mustGet(f.t, f.guards[1], "k", returns("new"))
 			return err
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cfg, text := logged()
-			cfg.LeaseTTL = redistest.Patience
-			f := newFleet(t, standalone(t), 2, cfg)
-			g, db := f.guards[0], newSource("old")
-			loading := async(g, "k", db.load)
-			<-db.begun
-			expect.Equal(t, "invalidation", invalidate(f), nil)
-			g.keeper.RenewAll()
-			expect.Equal(t, "lines", len(lines(text(), "key was invalidated meanwhile")), 1)
-			expect.Equal(t, "leases lost", f.events.lost.Load()+int64(g.journal.Times(watch.What(EventLeaseLost))), 0)
-			close(db.release)
-			want(t, loading, "old")
-		})
-	}
+	}, func(t *testing.T, _ string, invalidate func(f *fleet) error) {
+		cfg, text := logged()
+		cfg.LeaseTTL = redistest.Patience
+		f := newFleet(t, standalone(t), 2, cfg)
+		g, db := f.guards[0], newSource("old")
+		loading := async(g, "k", db.load)
+		<-db.begun
+		expect.Equal(t, "invalidation", invalidate(f), nil)
+		g.keeper.RenewAll()
+		expect.Equal(t, "lines", len(lines(text(), "key was invalidated meanwhile")), 1)
+		expect.Equal(t, "leases lost", f.events.lost.Load()+int64(g.journal.Times(watch.What(EventLeaseLost))), 0)
+		close(db.release)
+		want(t, loading, "old")
+	})
 }
 
 func TestALeaseThatAnotherHasTakenOverIsLost(t *testing.T) {

@@ -78,9 +78,7 @@ func TestAbsenceIsKeptLocallyToo(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, withLocal).listening()
 	absent := func(context.Context) (string, error) { return "", ErrNotFound }
 	for range 3 {
-		if _, err := Get(context.Background(), f.guards[0], "k", absent); !errors.Is(err, ErrNotFound) {
-			t.Fatal(err)
-		}
+		expect.ErrorIs(t, expect.Err(Get(context.Background(), f.guards[0], "k", absent)), ErrNotFound)
 	}
 	expect.Equal(t, "kept", f.guards[0].local.Get("k") != nil, true)
 	_, how, err := get(context.Background(), f.guards[0], "k", unwanted[string](t))
@@ -89,32 +87,29 @@ func TestAbsenceIsKeptLocallyToo(t *testing.T) {
 
 func TestInvalidateReachesEveryTier(t *testing.T) {
 	t.Parallel()
-	for name, a := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster, "sentinel": onSentinel} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, a(t), 3, withLocal)
-			writer := newGuard(t, f.redis, Config{Prefix: f.guards[0].cfg.Prefix}) // has no tier of its own
-			for i, key := range []string{"a", "b", "c", "d"} {
-				for j := range f.guards {
-					f.keptBy(j, key, "old")
-				}
-				by := writer
-				if i < 3 {
-					by = f.guards[i]
-				}
-				mustInvalidate(t, by, key)
-				if i < 3 {
-					_, how, _ := get(context.Background(), by, key, returns("new"))
-					expect.Equal(t, "on the instance that invalidated", how, Loaded)
-				}
-				for j, g := range f.guards {
-					redistest.Await(t, fmt.Sprintf("tier %d has heard of it", j), func() bool {
-						return mustGet(t, g, key, returns("new")) == "new"
-					})
-				}
+	expect.Each(t, map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster, "sentinel": onSentinel}, func(t *testing.T, _ string, a func(*testing.T) arena) {
+		f := newFleet(t, a(t), 3, withLocal)
+		writer := newGuard(t, f.redis, Config{Prefix: f.guards[0].cfg.Prefix}) // has no tier of its own
+		for i, key := range []string{"a", "b", "c", "d"} {
+			for j := range f.guards {
+				f.keptBy(j, key, "old")
 			}
-		})
-	}
+			by := writer
+			if i < 3 {
+				by = f.guards[i]
+			}
+			mustInvalidate(t, by, key)
+			if i < 3 {
+				_, how, _ := get(context.Background(), by, key, returns("new"))
+				expect.Equal(t, "on the instance that invalidated", how, Loaded)
+			}
+			for j, g := range f.guards {
+				redistest.Await(t, fmt.Sprintf("tier %d has heard of it", j), func() bool {
+					return mustGet(t, g, key, returns("new")) == "new"
+				})
+			}
+		}
+	})
 }
 
 func TestGetDoesNotRefillTheTierWithWhatWasInvalidatedMeanwhile(t *testing.T) {
@@ -196,12 +191,8 @@ func TestTierAnswersWithStaleValuesWhenRedisDoesNot(t *testing.T) {
 	values, err := GetMany(context.Background(), f.guards[0], []string{"k"}, newShelf().load)
 	expect.Equal(t, "values", fmt.Sprint(values, err), "map[k:v] <nil>")
 
-	if err := f.guards[0].Invalidate(context.Background(), "gone"); err == nil {
-		t.Fatal("no error")
-	}
-	if v, err := Get(context.Background(), f.guards[0], "gone", unwanted[string](t)); err == nil {
-		t.Errorf("what was invalidated is served: %q", v)
-	}
+	expect.Fails(t, f.guards[0].Invalidate(context.Background(), "gone"))
+	expect.Fails(t, expect.Err(Get(context.Background(), f.guards[0], "gone", unwanted[string](t))))
 	proxy.Refuse(false)
 	redistest.Await(t, "Redis answers again", func() bool {
 		_, how, err := get(context.Background(), f.guards[0], "k", unwanted[string](t))
@@ -276,7 +267,7 @@ func TestOneReadsItsOwnWritesThroughTheTier(t *testing.T) {
 // Two keys share a request, in which the tag of one is known, so its epoch is read. The other one has the tag, too, which only shows in the answer.
 func TestTheTierKeepsNothingByAnEpochThatWasReadForAnotherKey(t *testing.T) {
 	t.Parallel()
-	for name, invalidate := range map[string]func(f *fleet){
+	expect.Each(t, map[string]func(f *fleet){
 		"a tag, elsewhere": func(f *fleet) { mustInvalidateTags(f.t, f.guards[1], "t") },
 		"a tag, here":      func(f *fleet) { mustInvalidateTags(f.t, f.guards[0], "t") },
 		"an intent, here": func(f *fleet) {
@@ -286,34 +277,29 @@ func TestTheTierKeepsNothingByAnEpochThatWasReadForAnotherKey(t *testing.T) {
 			}
 			expect.Must(f.t, err)
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			proxy := redistest.StartProxy(t, shared.Addr())
-			f := newFleetOn(t, shared.Client(t), Config{Local: withLocal.Local, RedisTimeout: bearing}, proxy.Client(t), shared.Client(t)).listening()
-			mustGet(t, f.guards[0], "known", tagged("old", "t"))
-			mustGet(t, f.guards[1], "unknown", tagged("old", "t"))
-			held := proxy.On(func(args []string) bool {
-				return args[0] == "mget" && slices.Contains(args, f.guards[0].keys.ValueKey("unknown"))
-			}, redistest.HoldReply).Times(1)
-			early := asyncMany(f.guards[0], []string{"known", "unknown"}, func(ctx context.Context, missing []string) (map[string]string, error) {
-				SetTags(ctx, "t")
-				values := make(map[string]string)
-				for _, key := range missing {
-					values[key] = "new"
-				}
-				return values, nil
-			})
-			<-held.Hit()
-			invalidate(f)
-			f.heard(0)
-			held.Release()
-			if r := <-early; r.err != nil {
-				t.Fatal(r.err)
+	}, func(t *testing.T, _ string, invalidate func(f *fleet)) {
+		proxy := redistest.StartProxy(t, shared.Addr())
+		f := newFleetOn(t, shared.Client(t), Config{Local: withLocal.Local, RedisTimeout: bearing}, proxy.Client(t), shared.Client(t)).listening()
+		mustGet(t, f.guards[0], "known", tagged("old", "t"))
+		mustGet(t, f.guards[1], "unknown", tagged("old", "t"))
+		held := proxy.On(func(args []string) bool {
+			return args[0] == "mget" && slices.Contains(args, f.guards[0].keys.ValueKey("unknown"))
+		}, redistest.HoldReply).Times(1)
+		early := asyncMany(f.guards[0], []string{"known", "unknown"}, func(ctx context.Context, missing []string) (map[string]string, error) {
+			SetTags(ctx, "t")
+			values := make(map[string]string)
+			for _, key := range missing {
+				values[key] = "new"
 			}
-			for _, key := range []string{"known", "unknown"} {
-				expect.Equal(t, key+", later", mustGet(t, f.guards[0], key, tagged("new", "t")), "new")
-			}
+			return values, nil
 		})
-	}
+		<-held.Hit()
+		invalidate(f)
+		f.heard(0)
+		held.Release()
+		expect.Must(t, (<-early).err)
+		for _, key := range []string{"known", "unknown"} {
+			expect.Equal(t, key+", later", mustGet(t, f.guards[0], key, tagged("new", "t")), "new")
+		}
+	})
 }

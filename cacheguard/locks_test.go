@@ -138,54 +138,49 @@ func patient(t *testing.T) context.Context {
 
 func TestWhileRedisIsFullWhatIsHeldIsKeptAndGivenUp(t *testing.T) {
 	t.Parallel()
-	for name, open := range kinds {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var servers []*redis.Client
-			var ours, theirs []mutex.Redis
-			for range 3 {
-				s := redistest.Start(t)
-				servers, ours, theirs = append(servers, s.Client(t)), append(ours, s.Client(t)), append(theirs, s.Client(t))
-				if !strings.Contains(name, "Quorum") {
-					break
-				}
+	expect.Each(t, kinds, func(t *testing.T, name string, open func(t *testing.T, clients []mutex.Redis) take) {
+		var servers []*redis.Client
+		var ours, theirs []mutex.Redis
+		for range 3 {
+			s := redistest.Start(t)
+			servers, ours, theirs = append(servers, s.Client(t)), append(ours, s.Client(t)), append(theirs, s.Client(t))
+			if !strings.Contains(name, "Quorum") {
+				break
 			}
-			full := func(limit string) {
-				t.Helper()
-				for _, s := range servers {
-					expect.Must(t, s.ConfigSet(t.Context(), "maxmemory", limit).Err())
-				}
+		}
+		full := func(limit string) {
+			t.Helper()
+			for _, s := range servers {
+				expect.Must(t, s.ConfigSet(t.Context(), "maxmemory", limit).Err())
 			}
-			lock, other := open(t, ours), open(t, theirs)
-			l, err := lock(patient(t), "k")
-			expect.Must(t, err)
-			next := make(chan error, 1)
-			queued, granted := queuesBehind(t, servers[0], name), held(nil)
-			go func() { // owner: the test; ends with the Lock; joined below
-				var err error
-				granted, err = other(patient(t), "k")
-				next <- err
-			}()
-			queued()
-			full("1")
-			began := l.TrustedUntil()
-			redistest.Await(t, "the lease has outlived its TTL", func() bool { return l.TrustedUntil().After(began.Add(ttl)) || l.Context().Err() != nil })
-			expect.Equal(t, "cause", context.Cause(l.Context()), nil)
-			expect.Equal(t, "Extend", l.Extend(t.Context()), nil)
-			if !strings.Contains(name, "reading") {
-				expect.Equal(t, "somebody has the lock beside it, or waits no more", len(next), 0)
-			}
-			expect.Equal(t, "Unlock", l.Unlock(t.Context()), nil)
-			if strings.Contains(name, "Quorum") { // it has no queue: a lock is taken anew, for which there is no room
-				full("0")
-			}
-			if err := <-next; err != nil {
-				t.Fatalf("the next: %v", err)
-			}
-			expect.Equal(t, "its Unlock", granted.Unlock(t.Context()), nil)
+		}
+		lock, other := open(t, ours), open(t, theirs)
+		l, err := lock(patient(t), "k")
+		expect.Must(t, err)
+		next := make(chan error, 1)
+		queued, granted := queuesBehind(t, servers[0], name), held(nil)
+		go func() { // owner: the test; ends with the Lock; joined below
+			var err error
+			granted, err = other(patient(t), "k")
+			next <- err
+		}()
+		queued()
+		full("1")
+		began := l.TrustedUntil()
+		redistest.Await(t, "the lease has outlived its TTL", func() bool { return l.TrustedUntil().After(began.Add(ttl)) || l.Context().Err() != nil })
+		expect.Equal(t, "cause", context.Cause(l.Context()), nil)
+		expect.Equal(t, "Extend", l.Extend(t.Context()), nil)
+		if !strings.Contains(name, "reading") {
+			expect.Equal(t, "somebody has the lock beside it, or waits no more", len(next), 0)
+		}
+		expect.Equal(t, "Unlock", l.Unlock(t.Context()), nil)
+		if strings.Contains(name, "Quorum") { // it has no queue: a lock is taken anew, for which there is no room
 			full("0")
-		})
-	}
+		}
+		expect.Must(t, <-next)
+		expect.Equal(t, "its Unlock", granted.Unlock(t.Context()), nil)
+		full("0")
+	})
 }
 
 // queuesBehind returns what waits until one more than now waits for the lock of the tests.
@@ -216,42 +211,39 @@ var errs = []string{
 
 func TestWhateverRedisAnswersAtAnyStepOfALockItIsHeldOrSaysSoAndIsGivenUp(t *testing.T) {
 	t.Parallel()
-	for name, open := range kinds {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := redistest.StartProxy(t, redistest.Start(t).Addr())
-			lock := open(t, []mutex.Redis{p.Client(t)})
-			run(t, lock, "known") // the server knows the scripts from here on
-			step := 0
-			for reached := true; reached; step++ { // the request that fails, until there are no more
-				reached = false
-				for _, message := range errs {
-					at := 0 // guarded by the proxy
-					rule := p.On(func(args []string) bool {
-						if args[0] == "evalsha" {
-							at++
-						}
-						return args[0] == "evalsha" && at == step+1
-					}, redistest.ReplyError(message)).Times(1)
-					of := "k"
-					if strings.Contains(name, "parked") {
-						of = rand.Text() // nobody has the lock of a name for a while
+	expect.Each(t, kinds, func(t *testing.T, name string, open func(t *testing.T, clients []mutex.Redis) take) {
+		p := redistest.StartProxy(t, redistest.Start(t).Addr())
+		lock := open(t, []mutex.Redis{p.Client(t)})
+		run(t, lock, "known") // the server knows the scripts from here on
+		step := 0
+		for reached := true; reached; step++ { // the request that fails, until there are no more
+			reached = false
+			for _, message := range errs {
+				at := 0 // guarded by the proxy
+				rule := p.On(func(args []string) bool {
+					if args[0] == "evalsha" {
+						at++
 					}
-					failed := run(t, lock, of)
-					reached = reached || rule.Count() > 0
-					rule.Remove()
-					for what, err := range failed {
-						if !strings.Contains(err.Error(), message) || what == "Unlock" {
-							t.Errorf("%s, when request %d is answered %s: %v", what, step+1, message, err)
-						}
+					return args[0] == "evalsha" && at == step+1
+				}, redistest.ReplyError(message)).Times(1)
+				of := "k"
+				if strings.Contains(name, "parked") {
+					of = rand.Text() // nobody has the lock of a name for a while
+				}
+				failed := run(t, lock, of)
+				reached = reached || rule.Count() > 0
+				rule.Remove()
+				for what, err := range failed {
+					if !strings.Contains(err.Error(), message) || what == "Unlock" {
+						t.Errorf("%s, when request %d is answered %s: %v", what, step+1, message, err)
 					}
 				}
 			}
-			if step < 4 { // to take it, to renew it, to give it up; and none
-				t.Errorf("%d requests", step)
-			}
-		})
-	}
+		}
+		if step < 4 { // to take it, to renew it, to give it up; and none
+			t.Errorf("%d requests", step)
+		}
+	})
 }
 
 // run takes the lock, extends the lease, and gives it up. It repeats what fails, and returns the errors.
@@ -282,8 +274,7 @@ func TestOneThatWaitsGetsItsTurnThoughTheKeyOfTheLockIsDeleted(t *testing.T) {
 		if strings.Contains(name, "Quorum") || strings.Contains(name, "reading") || strings.Contains(name, "parked") {
 			continue // nobody queues, or nobody can have the lock again at once
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, name, func(t *testing.T) {
 			s := redistest.Start(t)
 			rdb := s.Client(t)
 			lock, other := open(t, []mutex.Redis{s.Client(t)}), open(t, []mutex.Redis{s.Client(t)})

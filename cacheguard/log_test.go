@@ -53,9 +53,8 @@ func TestOfLoadersThatPanicOneIsLoggedEveryTenSeconds(t *testing.T) {
 	for _, key := range []string{"a", "b", "c"} {
 		get(key)
 	}
-	if n := strings.Count(text(), "loader panicked"); n != 1 || !strings.Contains(text(), "key=a") || !strings.Contains(text(), "panic=oops") {
-		t.Errorf("%d are logged:\n%s", n, text())
-	}
+	expect.Equal(t, "lines", strings.Count(text(), "loader panicked"), 1)
+	expect.Says(t, text(), "key=a", "panic=oops")
 }
 
 func TestOfValuesThatCannotBeStoredOneIsLoggedEveryTenSeconds(t *testing.T) {
@@ -137,9 +136,5 @@ func TestALineAboutAnEntryOfACacheHasEachAttributeOnce(t *testing.T) {
 	for name, n := range attributes(line) {
 		expect.Equal(t, name, n, 1)
 	}
-	for _, has := range []string{"cache=" + f.guards[0].cfg.Prefix, "kind=thing", "key=thing:1"} {
-		if !strings.Contains(line, has) {
-			t.Errorf("%s is not in %s", has, line)
-		}
-	}
+	expect.Says(t, line, "cache="+f.guards[0].cfg.Prefix, "kind=thing", "key=thing:1")
 }

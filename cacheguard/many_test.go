@@ -307,9 +307,7 @@ func TestAGetManyOnAClosedGuardSaysSo(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
 	expect.Equal(t, "Close", f.guards[0].Close(), nil)
-	if _, err := GetMany(context.Background(), f.guards[0], []string{"k"}, openShelf().load); !errors.Is(err, ErrClosed) {
-		t.Error(err)
-	}
+	expect.ErrorIs(t, expect.Err(GetMany(context.Background(), f.guards[0], []string{"k"}, openShelf().load)), ErrClosed)
 	values, err := GetMany(context.Background(), f.guards[0], nil, openShelf().load)
 	if err != nil || values == nil || len(values) != 0 {
 		t.Errorf("no keys: %v, %v", values, err)

@@ -96,9 +96,8 @@ func TestIntegersStringsAndTextsAreKeysWithoutAKeyFunction(t *testing.T) {
 func expectField[K comparable, V any](t *testing.T, g *Guard, cfg CacheConfig[K, V], field string) {
 	t.Helper()
 	_, err := NewCache(g, cfg)
-	if err == nil || !strings.Contains(err.Error(), "CacheConfig."+field+": ") || !strings.HasPrefix(err.Error(), "cacheguard: ") {
-		t.Errorf("%v, want one about the field %s", err, field)
-	}
+	expect.Says(t, err, "CacheConfig."+field+": ")
+	expect.Equal(t, "begins with the package", strings.HasPrefix(fmt.Sprint(err), "cacheguard: "), true)
 }
 
 func TestNewCacheNamesTheFieldThatIsWrong(t *testing.T) {
@@ -118,10 +117,7 @@ func TestNewCacheNamesTheFieldThatIsWrong(t *testing.T) {
 	} {
 		cfg := CacheConfig[int, thing]{Name: "thing", Load: db.load}
 		change(&cfg)
-		_, err := NewCache(g, cfg)
-		if err == nil || !strings.Contains(err.Error(), "cacheguard: CacheConfig."+field) {
-			t.Errorf("%s: %v", field, err)
-		}
+		expect.Says(t, expect.Err(NewCache(g, cfg)), "cacheguard: CacheConfig."+field)
 	}
 	load := func(v thing) (thing, error) { return v, nil }
 	expectField(t, g, CacheConfig[pair, thing]{Name: "p", Load: func(context.Context, pair) (thing, error) { return load(thing{}) }}, "Key")
@@ -137,9 +133,7 @@ func TestANameBelongsToOneKindOfThings(t *testing.T) {
 	g, db := f.guards[0], new(things)
 	cfg := CacheConfig[int, thing]{Name: "thing", Load: db.load, MaxLoads: 2}
 	for range 2 {
-		if _, err := NewCache(g, cfg); err != nil {
-			t.Errorf("the same kind: %v", err)
-		}
+		expect.ErrorIs(t, expect.Err(NewCache(g, cfg)))
 	}
 	expectField(t, g, CacheConfig[string, thing]{
 		Name: "thing", Load: func(context.Context, string) (thing, error) { return thing{}, nil }, MaxLoads: 2}, "Name")
@@ -147,16 +141,12 @@ func TestANameBelongsToOneKindOfThings(t *testing.T) {
 		Name: "thing", Load: func(context.Context, int) (string, error) { return "", nil }, MaxLoads: 2}, "Name")
 	cfg.MaxLoads = 3
 	expectField(t, g, cfg, "MaxLoads")
-	if _, err := NewCache(f.guards[1], cfg); err != nil {
-		t.Errorf("another Guard: %v", err)
-	}
+	expect.ErrorIs(t, expect.Err(NewCache(f.guards[1], cfg)))
 }
 
 func TestACacheThatIsNilReturnsErrors(t *testing.T) {
 	t.Parallel()
-	if _, err := NewCache[int, int](nil, CacheConfig[int, int]{}); !errors.Is(err, errNilGuard) {
-		t.Errorf("nil guard: %v", err)
-	}
+	expect.ErrorIs(t, expect.Err(NewCache[int, int](nil, CacheConfig[int, int]{})), errNilGuard)
 	var c *Cache[int, int]
 	ctx := context.Background()
 	_, err := c.Get(ctx, 1)

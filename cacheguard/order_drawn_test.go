@@ -343,8 +343,7 @@ func TestNoDrawnWriteInOrderLeavesAnOldValueOfWhatIsMadeOfOthers(t *testing.T) {
 func TestADrawnWriteWithAMistakeInItsOrderLeavesAnOldValue(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []mistake{turnedRound, noLonger} {
-		t.Run(string(wrong), func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, string(wrong), func(t *testing.T) {
 			o := newOrdering(t)
 			for seed := range uint64(200) {
 				if o.old(t, rand.New(rand.NewPCG(seed, 0)), wrong) != nil {

@@ -130,7 +130,7 @@ func intends(f func(l *layers) []Changes) func(*testing.T, *layers) func(context
 // Whatever is held back: nobody has a view of the old product when the call has returned.
 func TestWhatAWriterNamesLaterEndsWhenRedisHasAcknowledgedWhatItNamesFirst(t *testing.T) {
 	t.Parallel()
-	for name, begin := range map[string]func(t *testing.T, l *layers) (end func(context.Context) error){ // before the commit
+	expect.Each(t, map[string]func(t *testing.T, l *layers) (end func(context.Context) error){ // before the commit
 		"keys":                    intends(func(l *layers) []Changes { return l.changes(0, 1) }),
 		"a key, and then a tag":   intends(func(l *layers) []Changes { return append(l.changes(0), Changes{Tags: []string{"view"}}) }),
 		"a tag, and then a key":   intends(func(l *layers) []Changes { return append([]Changes{{Tags: []string{"product"}}}, l.changes(1)...) }),
@@ -148,33 +148,30 @@ func TestWhatAWriterNamesLaterEndsWhenRedisHasAcknowledgedWhatItNamesFirst(t *te
 				return errors.Join(l.f.guards[0].Invalidate(ctx, l.key(0)), l.f.guards[0].Invalidate(ctx, l.key(1)))
 			}
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := newLayers(t, Config{}, "product", "view")
-			expect.Equal(t, "the view", l.read(1), "old")
-			l.f.stored()
-			end := begin(t, l)
-			l.write("new")
-			hold := l.holds()
-			returned := make(chan error, 1)
-			go func() { returned <- end(context.Background()) }() // owner: the test; joined below
-			<-hold.Hit()
-			redistest.Later() // what is sent beside it has arrived
-			expect.Equal(t, "the view meanwhile", l.read(1), "old")
-			l.f.stored()
-			hold.Remove()
-			expect.Equal(t, "the call's error", <-returned, nil)
-			expect.Equal(t, "the view", l.read(1), "new")
-			expect.Equal(t, "the writer's view", l.read(0), "new")
-		})
-	}
+	}, func(t *testing.T, _ string, begin func(t *testing.T, l *layers) (end func(context.Context) error)) {
+		l := newLayers(t, Config{}, "product", "view")
+		expect.Equal(t, "the view", l.read(1), "old")
+		l.f.stored()
+		end := begin(t, l)
+		l.write("new")
+		hold := l.holds()
+		returned := make(chan error, 1)
+		go func() { returned <- end(context.Background()) }() // owner: the test; joined below
+		<-hold.Hit()
+		redistest.Later() // what is sent beside it has arrived
+		expect.Equal(t, "the view meanwhile", l.read(1), "old")
+		l.f.stored()
+		hold.Remove()
+		expect.Equal(t, "the call's error", <-returned, nil)
+		expect.Equal(t, "the view", l.read(1), "new")
+		expect.Equal(t, "the writer's view", l.read(0), "new")
+	})
 }
 
 // What comes after what is pending ends again when that has reached Redis, step by step.
 func TestWhatComesAfterWhatIsPendingEndsAgainAfterIt(t *testing.T) {
 	t.Parallel()
-	for name, begin := range map[string]func(t *testing.T, l *layers) (end func(context.Context) error){
+	expect.Each(t, map[string]func(t *testing.T, l *layers) (end func(context.Context) error){
 		"Done": intends(func(l *layers) []Changes { return l.changes(0, 1, 2) }),
 		"Update": func(_ *testing.T, l *layers) func(context.Context) error {
 			return func(ctx context.Context) error {
@@ -184,24 +181,21 @@ func TestWhatComesAfterWhatIsPendingEndsAgainAfterIt(t *testing.T) {
 				})
 			}
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := newLayers(t, Config{}, "product", "view", "page")
-			expect.Equal(t, "the page", l.read(1), "old")
-			l.f.stored()
-			end := begin(t, l)
-			l.write("new")
-			refused := l.proxy.On(ofEnds, redistest.ReplyError("ERR not now"))
-			expect.Equal(t, "the call has failed", end(context.Background()) != nil, true)
-			expect.Equal(t, "the page meanwhile", l.read(1), "old")
-			l.f.stored()
-			refused.Remove()
-			redistest.Await(t, "nothing is pending", func() bool { return l.f.guards[0].Stats().Pending == 0 })
-			expect.Equal(t, "the page", l.read(1), "new")
-			expect.Equal(t, "the writer's page", l.read(0), "new")
-		})
-	}
+	}, func(t *testing.T, _ string, begin func(t *testing.T, l *layers) (end func(context.Context) error)) {
+		l := newLayers(t, Config{}, "product", "view", "page")
+		expect.Equal(t, "the page", l.read(1), "old")
+		l.f.stored()
+		end := begin(t, l)
+		l.write("new")
+		refused := l.proxy.On(ofEnds, redistest.ReplyError("ERR not now"))
+		expect.Equal(t, "the call has failed", end(context.Background()) != nil, true)
+		expect.Equal(t, "the page meanwhile", l.read(1), "old")
+		l.f.stored()
+		refused.Remove()
+		redistest.Await(t, "nothing is pending", func() bool { return l.f.guards[0].Stats().Pending == 0 })
+		expect.Equal(t, "the page", l.read(1), "new")
+		expect.Equal(t, "the writer's page", l.read(0), "new")
+	})
 }
 
 // What is pending dies with its process, and is over when its intent expires. So must be what others made of it until then.
@@ -244,7 +238,7 @@ func TestIntentsOfALaterPlaceStandALeaseLonger(t *testing.T) {
 // Nothing needs to be ended before an update: as long as its end is held, nobody stores what a load has read before the commit, and no call that began after that gets it.
 func TestWhatIsMadeOfWhatIsUpdatedIsMadeOfNothingOld(t *testing.T) {
 	t.Parallel()
-	for name, update := range map[string]func(ctx context.Context, l *layers, write func(context.Context) error) error{
+	expect.Each(t, map[string]func(ctx context.Context, l *layers, write func(context.Context) error) error{
 		"Update, with Also": func(ctx context.Context, l *layers, write func(context.Context) error) error {
 			return l.f.guards[0].Update(ctx, l.key(0), func(ctx context.Context) error {
 				return errors.Join(Also(ctx, Changes{Keys: []string{l.key(1)}}), write(ctx))
@@ -253,41 +247,38 @@ func TestWhatIsMadeOfWhatIsUpdatedIsMadeOfNothingOld(t *testing.T) {
 		"UpdateMany": func(ctx context.Context, l *layers, write func(context.Context) error) error {
 			return l.f.guards[0].UpdateMany(ctx, []string{l.key(0), l.key(1)}, write)
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := newLayers(t, Config{WaitTimeout: time.Millisecond}, "product", "view")
-			announced, committed, reading, release := make(chan struct{}), make(chan *redistest.Rule, 1), make(chan struct{}, 10), make(chan struct{})
-			l.slow = func(context.Context) { reading <- struct{}{}; <-release }
-			returned := make(chan error, 1)
-			go func() { // owner: the test; joined below
-				returned <- update(context.Background(), l, func(context.Context) error {
-					close(announced)
-					<-reading
-					l.write("new")
-					committed <- l.holds()
-					return nil
-				})
-			}()
-			<-announced
-			read := [2]chan string{make(chan string, 1), make(chan string, 1)}
-			get := func(i int) { // owner: the test; joined below
-				v, _ := l.caches[1][i].Get(context.Background(), l.ids[i]) // its value tells
-				read[i] <- strings.TrimRight(v, "'")
-			}
-			go get(0)
-			hold := <-committed
-			<-hold.Hit()
-			redistest.Later() // what is sent beside it has arrived
-			go get(1)
-			redistest.Await(t, "both wait for the product, and one for the view", func() bool { return l.f.guards[1].Stats().Waiting == 3 })
-			close(release)
-			expect.Equal(t, "the product that was read before", <-read[0], "old")
-			expect.Equal(t, "the view", <-read[1], "new")
-			l.f.stored()
-			hold.Remove()
-			expect.Equal(t, "the call's error", <-returned, nil)
-			expect.Equal(t, "the view", l.read(1), "new")
-		})
-	}
+	}, func(t *testing.T, _ string, update func(ctx context.Context, l *layers, write func(context.Context) error) error) {
+		l := newLayers(t, Config{WaitTimeout: time.Millisecond}, "product", "view")
+		announced, committed, reading, release := make(chan struct{}), make(chan *redistest.Rule, 1), make(chan struct{}, 10), make(chan struct{})
+		l.slow = func(context.Context) { reading <- struct{}{}; <-release }
+		returned := make(chan error, 1)
+		go func() { // owner: the test; joined below
+			returned <- update(context.Background(), l, func(context.Context) error {
+				close(announced)
+				<-reading
+				l.write("new")
+				committed <- l.holds()
+				return nil
+			})
+		}()
+		<-announced
+		read := [2]chan string{make(chan string, 1), make(chan string, 1)}
+		get := func(i int) { // owner: the test; joined below
+			v, _ := l.caches[1][i].Get(context.Background(), l.ids[i]) // its value tells
+			read[i] <- strings.TrimRight(v, "'")
+		}
+		go get(0)
+		hold := <-committed
+		<-hold.Hit()
+		redistest.Later() // what is sent beside it has arrived
+		go get(1)
+		redistest.Await(t, "both wait for the product, and one for the view", func() bool { return l.f.guards[1].Stats().Waiting == 3 })
+		close(release)
+		expect.Equal(t, "the product that was read before", <-read[0], "old")
+		expect.Equal(t, "the view", <-read[1], "new")
+		l.f.stored()
+		hold.Remove()
+		expect.Equal(t, "the call's error", <-returned, nil)
+		expect.Equal(t, "the view", l.read(1), "new")
+	})
 }

@@ -97,9 +97,7 @@ func TestAThousandPatientCallersThatAllGiveUpLeaveTheLoadToItself(t *testing.T) 
 	f.awaitWaiting(0, callers)
 	cancel()
 	for _, c := range all {
-		if r := <-c; !errors.Is(r.err, context.Canceled) {
-			t.Fatal(r)
-		}
+		expect.ErrorIs(t, (<-c).err, context.Canceled)
 	}
 	expect.Equal(t, "loaders that run", f.guards[0].Stats().Loading, 1)
 	db.release <- struct{}{}
@@ -131,7 +129,7 @@ func TestALoadThatFailsForPatientCallersIsLoggedAndCountedAndTheyGetTheStaleValu
 		t.Error("no stale value was counted")
 	}
 	_ = f.guards[0].Close()
-	expectIn(t, log(), "background load failed", "database is down")
+	expect.Says(t, log(), "background load failed", "database is down")
 }
 
 func TestPatientLoadsTakeNoSlotThatOthersWaitFor(t *testing.T) {

@@ -2,7 +2,6 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -28,10 +27,7 @@ func peeked(t *testing.T, cfg Config, f *fleet) (*Cache[int, string], *fleet) {
 
 func peeks(t *testing.T, c *Cache[int, string], id int, want string, how Outcome, why error) {
 	t.Helper()
-	v, got, err := c.Peek(t.Context(), id)
-	if v != want || got != how || !errors.Is(err, why) {
-		t.Errorf("Peek: %q, %q, %v; want %q, %q, %v", v, got, err, want, how, why)
-	}
+	expect.Returns(t, want, how, why)(c.Peek(t.Context(), id))
 }
 
 func TestPeekFindsWhatThereIsAndLoadsNothing(t *testing.T) {

@@ -23,9 +23,7 @@ func TestAnInvalidationThatFailedIsSentAgain(t *testing.T) {
 		mustGet(t, f.guards[1], k, returns("old"))
 	}
 	proxy.Refuse(true)
-	if err := f.guards[0].Invalidate(context.Background(), keys...); err == nil {
-		t.Fatal("no error")
-	}
+	expect.Fails(t, f.guards[0].Invalidate(context.Background(), keys...))
 	expect.Equal(t, "pending", f.guards[0].writes.Pending(), 300)
 	proxy.Refuse(false)
 	redistest.Await(t, "nothing is pending", func() bool { return f.guards[0].writes.Pending() == 0 })
@@ -39,9 +37,7 @@ func TestWhatIsPendingIsNotServed(t *testing.T) {
 	f, proxy := broken(t, shared, Config{})
 	mustGet(t, f.guards[0], "k", returns("old"))
 	rule := proxy.On(scriptOf("invalidate"), redistest.ReplyError("READONLY for a while"))
-	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
-		t.Fatal("no error")
-	}
+	expect.Fails(t, f.guards[0].Invalidate(context.Background(), "k"))
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new")
 	values, err := GetMany(context.Background(), f.guards[0], []string{"k", "other"}, openShelf().load)
 	expect.Equal(t, "values", fmt.Sprint(values, err), "map[k:v:k other:v:other] <nil>")
@@ -58,9 +54,7 @@ func TestWhatWasReadWhileItWasPendingIsNotServed(t *testing.T) {
 	f, proxy := broken(t, shared, Config{RedisTimeout: bearing})
 	mustGet(t, f.guards[0], "k", returns("old"))
 	refused := proxy.On(scriptOf("invalidate"), redistest.ReplyError("READONLY for a while"))
-	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
-		t.Fatal("no error")
-	}
+	expect.Fails(t, f.guards[0].Invalidate(context.Background(), "k"))
 	held := proxy.On(reading, redistest.HoldReply).Times(1)
 	values := make(chan map[string]string, 1)
 	go func() { // owner: the test; ends with GetMany; joined by receiving
@@ -84,9 +78,7 @@ func TestCloseTriesOnceMoreToSendWhatIsPending(t *testing.T) {
 	f, proxy := broken(t, shared, Config{})
 	mustGet(t, f.guards[1], "k", returns("old"))
 	rule := proxy.On(scriptOf("invalidate"), redistest.ReplyError("ERR not now")).Times(1)
-	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
-		t.Fatal("no error")
-	}
+	expect.Fails(t, f.guards[0].Invalidate(context.Background(), "k"))
 	<-rule.Hit()
 	expect.Equal(t, "Close", f.guards[0].Close(), nil)
 	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
@@ -97,11 +89,9 @@ func TestCloseNamesWhatItForgets(t *testing.T) {
 	cfg, log := logged()
 	f, proxy := broken(t, shared, cfg)
 	proxy.On(scriptOf("invalidate"), redistest.ReplyError("ERR not now"))
-	if err := f.guards[0].Invalidate(context.Background(), numbered(0, 12)...); err == nil {
-		t.Fatal("no error")
-	}
+	expect.Fails(t, f.guards[0].Invalidate(context.Background(), numbered(0, 12)...))
 	expect.Equal(t, "Close", f.guards[0].Close(), nil)
-	expectIn(t, strings.Join(lines(log(), "Close forgets"), ""), "level=WARN", " count=12 ", " and 2 more")
+	expect.Says(t, strings.Join(lines(log(), "Close forgets"), ""), "level=WARN", " count=12 ", " and 2 more")
 }
 
 // One node of a cluster that hangs must not keep the keys of the others from being invalidated.
@@ -118,13 +108,9 @@ func TestInvalidationsOfANodeThatHangsArePendingAndThoseOfOthersSent(t *testing.
 	defer c.Node(0).Resume()
 	err := g.Invalidate(context.Background(), keys...)
 	for _, key := range keys {
-		if pending := g.writes.IsPending(key); pending != ofHung(key) {
-			t.Errorf("%s: pending %v, of the node that hangs %v", key, pending, ofHung(key))
-		}
+		expect.Equal(t, key, g.writes.IsPending(key), ofHung(key))
 	}
-	if err == nil {
-		t.Error("no error")
-	}
+	expect.Fails(t, err)
 }
 
 func TestALoadThatWaitedForItsSlotUntilRedisIsBackIsStored(t *testing.T) {

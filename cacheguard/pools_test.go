@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -18,8 +19,7 @@ func TestAGuardOpensNoMoreConnectionsThanItsClientsPoolsAndOne(t *testing.T) {
 	t.Parallel()
 	const pool, callers = 5, 64
 	for _, pipelines := range []int64{0, -1} { // 0: what go-redis does by itself
-		t.Run(fmt.Sprintf("PipelinePoolSize %d", pipelines), func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, fmt.Sprintf("PipelinePoolSize %d", pipelines), func(t *testing.T) {
 			server, most := redistest.Start(t), pool+1
 			rdb := server.Client(t, func(o *redis.Options) {
 				o.PoolSize, o.ClientName = pool, "measured"

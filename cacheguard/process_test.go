@@ -25,9 +25,7 @@ func loaderProcess(t *testing.T) {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		var key, value string
-		if _, err := fmt.Sscan(lines.Text(), &key, &value); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, expect.Err(fmt.Sscan(lines.Text(), &key, &value)))
 		got, err := Get(context.Background(), g, key, func(context.Context) (string, error) {
 			fmt.Println("begun")
 			lines.Scan()

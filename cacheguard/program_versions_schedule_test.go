@@ -178,8 +178,7 @@ func TestTheScriptsKeepVersionsApartAsTheModelDoes(t *testing.T) {
 			if !expect.Drawn(3) {
 				continue
 			}
-			t.Run(fmt.Sprint(of, bad), func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, fmt.Sprint(of, bad), func(t *testing.T) {
 				theScriptsKeepVersionsApart(t, of, bad)
 			})
 		}

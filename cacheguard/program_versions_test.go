@@ -18,8 +18,7 @@ func TestVersionsSideBySideLoadOnceAndServeTheirOwn(t *testing.T) {
 	t.Parallel()
 	for name, build := range arenasOfVersions {
 		for tier, cfg := range map[string]Config{"": steady, " with a local tier": steadyTier()} {
-			t.Run(name+tier, func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+tier, func(t *testing.T) {
 				f := newFleet(t, build(t), 3, cfg).listening()
 				all := rollout(t, f, newRow("v").load)
 				for range 5 {
@@ -85,8 +84,7 @@ func TestWhateverOneVersionInvalidatesIsInvalidatedForAll(t *testing.T) {
 	t.Parallel()
 	for name, build := range arenasOfVersions {
 		for tier, cfg := range map[string]Config{"": steady, " with a local tier": steadyTier()} {
-			t.Run(name+tier, func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+tier, func(t *testing.T) {
 				f := newFleet(t, build(t), 4, cfg).listening()
 				db := newRow("old")
 				all := rollout(t, f, db.load)
@@ -159,8 +157,7 @@ func TestAStaleValueOfOneVersionEndsWithAnInvalidationByAnother(t *testing.T) {
 func TestAVersionThatIsRolledBackFindsItsEntriesAsCurrentAsItsSuccessorLeftThem(t *testing.T) {
 	t.Parallel()
 	for old := range 2 { // without a version, and version 1
-		t.Run(fmt.Sprint("version ", old), func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, fmt.Sprint("version ", old), func(t *testing.T) {
 			f := newFleet(t, standalone(t), 3, steady)
 			db := newRow("old")
 			all := rollout(t, f, db.load)

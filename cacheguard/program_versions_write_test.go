@@ -19,8 +19,7 @@ func TestALoadOfOneVersionIsNotStoredWhenAnotherInvalidatesAndItsWaitersGoOn(t *
 	t.Parallel()
 	for name, build := range arenasOfVersions {
 		for by := range 3 {
-			t.Run(fmt.Sprint(name, ", by ", by), func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, fmt.Sprint(name, ", by ", by), func(t *testing.T) {
 				f := newFleet(t, build(t), 4, steady).listening()
 				db := newSource("old")
 				all := rollout(t, f, newRow("of others").load)
@@ -76,8 +75,7 @@ func TestReadersOfAllVersionsWaitForAnUpdateOfOneAndAreWoken(t *testing.T) {
 			"put": func(by *release, write func(context.Context) (string, error)) error { return by.put(1, write) },
 		} {
 			for by := range 3 {
-				t.Run(fmt.Sprint(name, ", ", how, " by ", by), func(t *testing.T) {
-					t.Parallel()
+				expect.Beside(t, fmt.Sprint(name, ", ", how, " by ", by), func(t *testing.T) {
 					f := newFleet(t, build(t), 3, steady).listening()
 					db := newRow("old")
 					all := rollout(t, f, db.load)
@@ -148,8 +146,7 @@ func TestAVersionThatIsKilledWithinAnUpdateLeavesNoVersionAnOldValue(t *testing.
 	t.Parallel()
 	for _, how := range []string{"update", "put"} {
 		for _, at := range []string{"writing", "written"} {
-			t.Run(how+", "+at, func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, how+", "+at, func(t *testing.T) {
 				cfg := steady
 				cfg.WaitTimeout = 20 * time.Millisecond // nobody waits for the dead
 				f := newFleet(t, standalone(t), 2, cfg)
@@ -216,8 +213,7 @@ func TestAScriptOfOneVersionThatIsSentTwiceDoesNoHarmToAnother(t *testing.T) {
 	} {
 		for _, fault := range []redistest.Fault{redistest.DropReply, redistest.CutBefore} {
 			for version := range 3 {
-				t.Run(fmt.Sprint(script, ", ", fault, ", version ", version), func(t *testing.T) {
-					t.Parallel()
+				expect.Beside(t, fmt.Sprint(script, ", ", fault, ", version ", version), func(t *testing.T) {
 					sendTwice(t, script, fault, version, do)
 				})
 			}

@@ -58,18 +58,14 @@ func TestPromises(t *testing.T) {
 		arenas["sentinel"], arenas["few rights"] = onSentinel, withFewRights
 		arenas["cache cluster"], arenas["cache serverless"], arenas["cache with few rights"] = named(onCluster), named(onServerless), named(withFewRights)
 	}
-	for name, build := range arenas {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := build(t)
-			for _, p := range promises {
-				t.Run(p.name, func(t *testing.T) {
-					t.Parallel()
-					p.test(t, a)
-				})
-			}
-		})
-	}
+	expect.Each(t, arenas, func(t *testing.T, name string, build func(*testing.T) arena) {
+		a := build(t)
+		for _, p := range promises {
+			expect.Beside(t, p.name, func(t *testing.T) {
+				p.test(t, a)
+			})
+		}
+	})
 }
 
 // named is the arena where values are got through a Cache.

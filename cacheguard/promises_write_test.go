@@ -52,12 +52,8 @@ func promiseJoinersAskAgain(t *testing.T, a arena) {
 func promiseAbsence(t *testing.T, a arena) {
 	f := newFleet(t, a, 2, Config{})
 	absent := func(context.Context) (string, error) { return "", fmt.Errorf("no row: %w", ErrNotFound) }
-	if _, err := getOn(context.Background(), f.guards[0], "k", absent); !errors.Is(err, ErrNotFound) {
-		t.Errorf("first: %v", err)
-	}
-	if _, err := getOn(context.Background(), f.guards[1], "k", unwanted[string](t)); !errors.Is(err, ErrNotFound) {
-		t.Errorf("remembered: %v", err)
-	}
+	expect.ErrorIs(t, expect.Err(getOn(context.Background(), f.guards[0], "k", absent)), ErrNotFound)
+	expect.ErrorIs(t, expect.Err(getOn(context.Background(), f.guards[1], "k", unwanted[string](t))), ErrNotFound)
 	expect.Equal(t, "negative", f.events.count(Negative), 1)
 	mustInvalidate(t, f.guards[0], "k")
 	expect.Equal(t, "after Invalidate", mustGet(t, f.guards[1], "k", returns("v")), "v")
@@ -137,9 +133,7 @@ func promiseAnyKey(t *testing.T, a arena) {
 	for i, k := range keys {
 		expect.Equal(t, k, mustGet(t, f.guards[1], k, unwanted[int](t)), i)
 	}
-	if _, err := getOn(context.Background(), f.guards[0], "", returns(1)); !errors.Is(err, errEmptyKey) {
-		t.Errorf("empty key: %v", err)
-	}
+	expect.ErrorIs(t, expect.Err(getOn(context.Background(), f.guards[0], "", returns(1))), errEmptyKey)
 }
 
 func promiseStale(t *testing.T, a arena) {
@@ -182,9 +176,7 @@ func promiseClose(t *testing.T, a arena) {
 	expect.Equal(t, "Close", f.guards[0].Close(), nil)
 	expect.ErrorIs(t, (<-loading).err, ErrClosed)
 	expect.Equal(t, "the lease is there", f.exists(f.lease("k")), false)
-	if _, err := getOn(context.Background(), f.guards[0], "k", db.load); !errors.Is(err, ErrClosed) {
-		t.Errorf("Get after Close: %v", err)
-	}
+	expect.ErrorIs(t, expect.Err(getOn(context.Background(), f.guards[0], "k", db.load)), ErrClosed)
 	expect.ErrorIs(t, f.guards[0].Invalidate(context.Background(), "k"), ErrClosed)
 }
 

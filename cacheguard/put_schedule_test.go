@@ -211,8 +211,7 @@ func (s *putStage) cachedAt(slot string) int {
 func TestTheScriptsOfAPutDoWhatTheModelDoes(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []trouble{none, intentLost, crash} {
-		t.Run(fmt.Sprint(bad), func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, fmt.Sprint(bad), func(t *testing.T) {
 			theScriptsOfAPutDoWhatTheModelDoes(t, bad)
 		})
 	}

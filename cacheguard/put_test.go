@@ -39,26 +39,23 @@ func (r *row) saves(value string) func(context.Context) (string, error) {
 
 func TestTheFirstReadAfterAPutIsAHitEverywhere(t *testing.T) {
 	t.Parallel()
-	for name, build := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, build(t), 2, Config{Jitter: -1, TTL: time.Hour})
-			db := newRow("old")
-			caches := rows(t, f, db)
-			for i := range 20 {
-				want := fmt.Sprint("v", i)
-				expect.Equal(t, "Put", caches[i%2].Put(context.Background(), 1, db.saves(want)), nil)
-				for _, c := range caches {
-					v, _ := cached(t, c)
-					expect.Equal(t, "value", v, want)
-				}
-				expect.Equal(t, "intent", f.exists(f.intent(rowKey)), false)
-				expect.Equal(t, "lease", f.exists(f.lease(rowKey)), false)
+	expect.Each(t, map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster}, func(t *testing.T, _ string, build func(*testing.T) arena) {
+		f := newFleet(t, build(t), 2, Config{Jitter: -1, TTL: time.Hour})
+		db := newRow("old")
+		caches := rows(t, f, db)
+		for i := range 20 {
+			want := fmt.Sprint("v", i)
+			expect.Equal(t, "Put", caches[i%2].Put(context.Background(), 1, db.saves(want)), nil)
+			for _, c := range caches {
+				v, _ := cached(t, c)
+				expect.Equal(t, "value", v, want)
 			}
-			ttl, err := f.redis.PTTL(context.Background(), f.value(rowKey)).Result()
-			expect.Equal(t, "has a TTL", err == nil && ttl > 50*time.Minute && ttl <= time.Hour, true)
-		})
-	}
+			expect.Equal(t, "intent", f.exists(f.intent(rowKey)), false)
+			expect.Equal(t, "lease", f.exists(f.lease(rowKey)), false)
+		}
+		ttl, err := f.redis.PTTL(context.Background(), f.value(rowKey)).Result()
+		expect.Equal(t, "has a TTL", err == nil && ttl > 50*time.Minute && ttl <= time.Hour, true)
+	})
 }
 
 func TestWhatAPutStoresHasTheTagsAndTheTTLThatWriteSets(t *testing.T) {
@@ -96,11 +93,12 @@ func TestAPutWhoseWriteSetsNoTTLToLiveStoresNothing(t *testing.T) {
 func TestAPutThatMayNotStoreInvalidatesAllTheSame(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("constraint")
-	for name, c := range map[string]struct {
+	type example struct {
 		cfg Config
 		do  func(f *fleet, cancel func()) error // after the row was written; nil: nothing
 		err error                               // nil: none
-	}{
+	}
+	expect.Each(t, map[string]example{
 		"write fails":            {do: func(*fleet, func()) error { return broken }, err: broken},
 		"invalidated in between": {do: func(f *fleet, _ func()) error { mustInvalidate(f.t, f.guards[1], rowKey); return nil }},
 		"the intent is lost":     {do: func(f *fleet, _ func()) error { return f.redis.Del(context.Background(), f.intent(rowKey)).Err() }},
@@ -116,33 +114,30 @@ func TestAPutThatMayNotStoreInvalidatesAllTheSame(t *testing.T) {
 		"the context ended":     {do: func(_ *fleet, cancel func()) error { cancel(); return nil }},
 		"it is too large":       {cfg: Config{MaxValueBytes: 4}},
 		"values are not stored": {cfg: Config{TTL: -1}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, standalone(t), 2, c.cfg)
-			db := newRow("old")
-			cache := rows(t, f, db)[0]
-			mustGet(t, f.guards[1], rowKey, db.load)
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			err := cache.Put(ctx, 1, func(context.Context) (_ string, err error) {
-				db.value.Store("new")
-				if c.do != nil {
-					err = c.do(f, cancel)
-				}
-				return "wrong", err
-			})
-			expect.ErrorIs(t, err, c.err)
-			expect.Equal(t, "stored", f.exists(f.value(rowKey)), false)
-			v, _ := Get(context.Background(), f.guards[1], rowKey, func(ctx context.Context) (string, error) {
-				SetTTL(ctx, 0)
-				return db.load(ctx)
-			})
-			if name != "another writer's intent stands" {
-				expect.Equal(t, "value", v, "new")
+	}, func(t *testing.T, name string, c example) {
+		f := newFleet(t, standalone(t), 2, c.cfg)
+		db := newRow("old")
+		cache := rows(t, f, db)[0]
+		mustGet(t, f.guards[1], rowKey, db.load)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		err := cache.Put(ctx, 1, func(context.Context) (_ string, err error) {
+			db.value.Store("new")
+			if c.do != nil {
+				err = c.do(f, cancel)
 			}
+			return "wrong", err
 		})
-	}
+		expect.ErrorIs(t, err, c.err)
+		expect.Equal(t, "stored", f.exists(f.value(rowKey)), false)
+		v, _ := Get(context.Background(), f.guards[1], rowKey, func(ctx context.Context) (string, error) {
+			SetTTL(ctx, 0)
+			return db.load(ctx)
+		})
+		if name != "another writer's intent stands" {
+			expect.Equal(t, "value", v, "new")
+		}
+	})
 }
 
 func TestAPutThatPanicsStoresNothingAndEnds(t *testing.T) {

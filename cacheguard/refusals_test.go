@@ -128,8 +128,7 @@ func TestWhatIsRefusedBeforeRedisIsAskedIsNoFailureOfRedis(t *testing.T) {
 		"its own": {}, "its own, of the fleet": {Limiter: permitsOf(2)}, "anyway": {UpdateAnyway: true}, "fail closed": {FailClosed: true},
 		"a WriteLock": {WriteLock: newLocks(t, shared, mutex.Config{})}, "a closed WriteLock": {WriteLock: closed, UpdateAnyway: true},
 	} {
-		t.Run(lock, func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, lock, func(t *testing.T) {
 			seen := &texts{}
 			cfg.Logger = slog.New(seen)
 			cfg.Observers = []Observer{
@@ -224,8 +223,7 @@ func TestWhatIsCutShortIsNoFailureOfRedis(t *testing.T) {
 func TestErrorsAndLogRecordsHaveAPartOfALongKey(t *testing.T) {
 	t.Parallel()
 	for answer, closed := range map[string]bool{"LOADING Redis is loading": true, "OOM command not allowed": false} {
-		t.Run(answer, func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, answer, func(t *testing.T) {
 			seen := &texts{}
 			f, proxy := broken(t, shared, Config{})
 			g := newGuard(t, proxy.Client(t), Config{Prefix: f.guards[0].cfg.Prefix, FailClosed: closed, Gate: gateByContext, Logger: slog.New(seen)})
@@ -256,8 +254,7 @@ func TestEveryChangeSaysThatRedisRefusesItsConnection(t *testing.T) {
 		"no such database":   {DB: 1 << 20},
 	} {
 		for name, change := range changes {
-			t.Run(name+", "+refused, func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+", "+refused, func(t *testing.T) {
 				o := o // the client writes its defaults into what it is given
 				o.Addr = server.Addr()
 				rdb := redis.NewClient(&o)
@@ -293,9 +290,6 @@ func TestWhatAsksForManySaysThatRedisRefusesItsConnection(t *testing.T) {
 			return err
 		},
 	} {
-		err := ask()
-		if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
-			t.Errorf("%s: %v, want word of WRONGPASS", name, err)
-		}
+		expect.Equal(t, name, strings.Contains(fmt.Sprint(ask()), "WRONGPASS"), true)
 	}
 }

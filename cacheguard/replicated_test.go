@@ -2,7 +2,6 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -63,27 +62,21 @@ func TestAnInvalidationThatReturnsIsOnTheReplica(t *testing.T) {
 
 func TestAnInvalidationThatNoReplicaHasIsAnErrorAndPendingUntilOneDoes(t *testing.T) {
 	t.Parallel()
-	for name, invalidate := range waysToInvalidateAcknowledged() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newReplicated(t)
-			g, other := r.guards[0], r.guards[1]
-			mustGet(t, g, "k", tagged(1, "tag"))
-			r.primary.CutOff(r.replica)
-			err := invalidate(g)
-			expect.ErrorIs(t, err, ErrNotReplicated)
-			var e *RedisError
-			if !errors.As(err, &e) || e.Op != "invalidate" {
-				t.Errorf("%v", err)
-			}
-			expect.Equal(t, "what another instance gets", mustGet(t, other, "k", tagged(2)), 2)
-			r.replica.Resume()
-			redistest.Await(t, "it is acknowledged", func() bool { return invalidate(g) == nil })
-			redistest.Await(t, "nothing is pending", func() bool {
-				return g.writes.Pending() == 0
-			})
+	expect.Each(t, waysToInvalidateAcknowledged(), func(t *testing.T, _ string, invalidate func(*Guard) error) {
+		r := newReplicated(t)
+		g, other := r.guards[0], r.guards[1]
+		mustGet(t, g, "k", tagged(1, "tag"))
+		r.primary.CutOff(r.replica)
+		err := invalidate(g)
+		expect.ErrorIs(t, err, ErrNotReplicated)
+		expectRedisError(t, err, "invalidate", "")
+		expect.Equal(t, "what another instance gets", mustGet(t, other, "k", tagged(2)), 2)
+		r.replica.Resume()
+		redistest.Await(t, "it is acknowledged", func() bool { return invalidate(g) == nil })
+		redistest.Await(t, "nothing is pending", func() bool {
+			return g.writes.Pending() == 0
 		})
-	}
+	})
 }
 
 func TestAnIntentThatNoReplicaHearsOfIsAnError(t *testing.T) {
@@ -93,10 +86,7 @@ func TestAnIntentThatNoReplicaHearsOfIsAnError(t *testing.T) {
 	defer r.replica.Resume()
 	_, err := r.guards[0].Intend(t.Context(), Changes{Keys: []string{"k"}})
 	expect.ErrorIs(t, err, ErrNotReplicated)
-	var e *RedisError
-	if !errors.As(err, &e) || e.Op != "intend" {
-		t.Errorf("%v", err)
-	}
+	expectRedisError(t, err, "intend", "")
 }
 
 func TestAnUpdateThatNoReplicaHearsOfDoesNotWrite(t *testing.T) {
@@ -108,10 +98,7 @@ func TestAnUpdateThatNoReplicaHearsOfDoesNotWrite(t *testing.T) {
 	err := r.guards[0].Update(t.Context(), "k", func(context.Context) error { written = true; return nil })
 	expect.ErrorIs(t, err, ErrNotReplicated)
 	expect.Equal(t, "it was written", written, false)
-	var e *RedisError
-	if !errors.As(err, &e) || e.Op != "update" {
-		t.Errorf("%v", err)
-	}
+	expectRedisError(t, err, "update", "")
 	locks := locksOf(t, r.guards[0])
 	redistest.Await(t, "the lock is given back", func() bool {
 		info, err := locks.Inspect(t.Context(), "k")
@@ -132,8 +119,7 @@ func TestSelfCheckFindsThatThereIsNoReplica(t *testing.T) {
 func TestWhoHasNotHeardOfANewPrimaryReadsFromTheOldOne(t *testing.T) {
 	t.Parallel()
 	for _, local := range []LocalConfig{{}, {MaxEntries: 100, TTL: time.Hour, MaxLag: time.Second}} {
-		t.Run(fmt.Sprintf("with a tier of %d", local.MaxEntries), func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, fmt.Sprintf("with a tier of %d", local.MaxEntries), func(t *testing.T) {
 			ctx := context.Background()
 			old := redistest.Start(t)
 			successor := redistest.StartReplica(t, old)

@@ -66,11 +66,7 @@ func TestManyMissingKeysShareRequests(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			key := fmt.Sprint("k", i)
-			_, how, err := get(context.Background(), f.guards[0], key, returns(i))
-			if err != nil || how != Loaded {
-				t.Errorf("%s: %v, %v", key, how, err)
-			}
+			expect.Returns(t, i, Loaded, nil)(get(context.Background(), f.guards[0], fmt.Sprint("k", i), returns(i)))
 		})
 	}
 	all.Wait()

@@ -45,50 +45,47 @@ func (s *table) load(_ context.Context, keys []string) (map[string]int64, error)
 
 func TestNothingStaleIsReadWhileSlotsMoveKeyByKey(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range expect.Some(1, map[string]Config{"Redis alone": {}, "with a local tier": withLocal}) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cluster := redistest.StartCluster(t, 0)
-			cfg.LeaseTTL = 500 * time.Millisecond // what has lost it is not stored, and nothing counts that
-			f := newFleetOn(t, cluster.Client(t), cfg, cluster.Client(t), cluster.Client(t))
-			f.events.quiet = true
-			db := newTable(24)
-			ctx, cancel := context.WithCancel(context.Background())
-			var all sync.WaitGroup
-			stop := func() { cancel(); all.Wait() }
-			defer stop()
-			var gets, updates, failed atomic.Int64
-			for i := range 4 { // owner: the test; stop: ctx; joined below
-				all.Go(func() { db.read(ctx, t, f.guards[0], i, &gets) })
+	expect.Each(t, expect.Some(1, map[string]Config{"Redis alone": {}, "with a local tier": withLocal}), func(t *testing.T, _ string, cfg Config) {
+		cluster := redistest.StartCluster(t, 0)
+		cfg.LeaseTTL = 500 * time.Millisecond // what has lost it is not stored, and nothing counts that
+		f := newFleetOn(t, cluster.Client(t), cfg, cluster.Client(t), cluster.Client(t))
+		f.events.quiet = true
+		db := newTable(24)
+		ctx, cancel := context.WithCancel(context.Background())
+		var all sync.WaitGroup
+		stop := func() { cancel(); all.Wait() }
+		defer stop()
+		var gets, updates, failed atomic.Int64
+		for i := range 4 { // owner: the test; stop: ctx; joined below
+			all.Go(func() { db.read(ctx, t, f.guards[0], i, &gets) })
+		}
+		for i, key := range db.keys { // one for each key, so that versions come in their order
+			if i%3 == 0 {
+				all.Go(func() { db.update(ctx, f.guards[0], key, &updates, &failed) })
 			}
-			for i, key := range db.keys { // one for each key, so that versions come in their order
-				if i%3 == 0 {
-					all.Go(func() { db.update(ctx, f.guards[0], key, &updates, &failed) })
+		}
+		slots, steps := 0, 0
+		for i := 0; slots < reshardings(); i++ {
+			slot, to := keys.Slot(f.value(db.keys[i%len(db.keys)])), (i+i/len(db.keys))%3 // another one in each round
+			if err := cluster.Move(t.Context(), slot, to, func(moved int) {
+				steps++
+				if moved == 0 {
+					slots++
 				}
+			}); err != nil {
+				t.Fatal(err)
 			}
-			slots, steps := 0, 0
-			for i := 0; slots < reshardings(); i++ {
-				slot, to := keys.Slot(f.value(db.keys[i%len(db.keys)])), (i+i/len(db.keys))%3 // another one in each round
-				if err := cluster.Move(t.Context(), slot, to, func(moved int) {
-					steps++
-					if moved == 0 {
-						slots++
-					}
-				}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			stop()
-			t.Logf("%d slots moved, in %d steps; %d gets, %d updates, %d failed", slots, steps, gets.Load(), updates.Load(), failed.Load())
-			if gets.Load() == 0 || updates.Load() == 0 {
-				t.Error("nothing happened")
-			}
-			for _, key := range db.keys { // nothing is left that would hold up a reader
-				expect.Equal(t, key, mustGet(t, f.guards[1], key, func(context.Context) (int64, error) { return db.rows[key].Load(), nil }),
-					db.rows[key].Load())
-			}
-		})
-	}
+		}
+		stop()
+		t.Logf("%d slots moved, in %d steps; %d gets, %d updates, %d failed", slots, steps, gets.Load(), updates.Load(), failed.Load())
+		if gets.Load() == 0 || updates.Load() == 0 {
+			t.Error("nothing happened")
+		}
+		for _, key := range db.keys { // nothing is left that would hold up a reader
+			expect.Equal(t, key, mustGet(t, f.guards[1], key, func(context.Context) (int64, error) { return db.rows[key].Load(), nil }),
+				db.rows[key].Load())
+		}
+	})
 }
 
 // read reads one key or all of them. The instance that updates does the reading: with a local tier, the others may be a message behind.

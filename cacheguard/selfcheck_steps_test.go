@@ -41,10 +41,11 @@ func afterTag(match redistest.Match) redistest.Match {
 // A server, or a proxy before it, that answers one request with an error.
 func TestSelfCheckNamesTheStepThatFails(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type example struct {
 		at   redistest.Match
 		want string
-	}{
+	}
+	expect.Each(t, map[string]example{
 		"message":      {ofSelfCheck(redistest.Command("publish")), "cannot send a message: "},
 		"script":       {ofSelfCheck(scriptOf("renew")), "script renew: "},
 		"put":          {ofSelfCheck(scriptOf("put")), "script put: "},
@@ -53,19 +54,13 @@ func TestSelfCheckNamesTheStepThatFails(t *testing.T) {
 		"tag":          {scriptOf("revoke"), "cannot invalidate a tag: "},
 		"lock":         {afterTag(redistest.Command("evalsha")), "cannot take the lock of an update: "},
 		"invalidation": {afterTag(scriptOf("invalidate")), "cannot invalidate a key: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, proxy := broken(t, shared, withLocal)
-			rule := proxy.On(c.at, redistest.ReplyError("ERR out of order"))
-			err := f.guards[0].SelfCheck(redistest.Patiently(t))
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "out of order") {
-				t.Errorf("%v, want %q", err, c.want)
-			}
-			rule.Remove()
-			expect.Equal(t, "afterwards", f.guards[0].SelfCheck(redistest.Patiently(t)), nil)
-		})
-	}
+	}, func(t *testing.T, _ string, c example) {
+		f, proxy := broken(t, shared, withLocal)
+		rule := proxy.On(c.at, redistest.ReplyError("ERR out of order"))
+		expect.Says(t, f.guards[0].SelfCheck(redistest.Patiently(t)), c.want, "out of order")
+		rule.Remove()
+		expect.Equal(t, "afterwards", f.guards[0].SelfCheck(redistest.Patiently(t)), nil)
+	})
 }
 
 // A read that is not answered has nothing to look at.
@@ -93,35 +88,31 @@ func TestSelfCheckEndsWithItsContextWhileItReads(t *testing.T) {
 // A Redis that evicts locks, or has somebody who writes where only the Guard may.
 func TestSelfCheckSeesThatAScriptDidNotDoItsWork(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type example struct {
 		before redistest.Match
 		do     func(f *fleet, valueKey string) error
 		want   string
-	}{
+	}
+	expect.Each(t, map[string]example{
 		"lease is gone": {scriptOf("renew"), func(f *fleet, valueKey string) error {
 			return f.redis.Del(context.Background(), protocol.LeaseKey(valueKey)).Err()
 		}, "script renew: it returned 0 instead of 1"},
 		"value is there": {reading, func(f *fleet, valueKey string) error {
 			return f.redis.Set(context.Background(), valueKey, "by another", 0).Err()
 		}, "a value is there after it was removed"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, proxy := broken(t, shared, Config{})
-			of := ofSelfCheck(c.before)
-			proxy.On(func(args []string) bool {
-				if of(args) {
-					_, key, _ := strings.Cut(strings.Join(args, " "), "{self-check:")
-					key, _, _ = strings.Cut(key, "}")
-					expect.Equal(t, "done", c.do(f, f.value("self-check:"+key)), nil)
-				}
-				return false
-			}, redistest.CutBefore)
-			if err := f.guards[0].SelfCheck(redistest.Patiently(t)); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
+	}, func(t *testing.T, _ string, c example) {
+		f, proxy := broken(t, shared, Config{})
+		of := ofSelfCheck(c.before)
+		proxy.On(func(args []string) bool {
+			if of(args) {
+				_, key, _ := strings.Cut(strings.Join(args, " "), "{self-check:")
+				key, _, _ = strings.Cut(key, "}")
+				expect.Equal(t, "done", c.do(f, f.value("self-check:"+key)), nil)
 			}
-		})
-	}
+			return false
+		}, redistest.CutBefore)
+		expect.Says(t, f.guards[0].SelfCheck(redistest.Patiently(t)), c.want)
+	})
 }
 
 // Wherever SelfCheck waits for a message, it ends with its Guard, and with its context.
@@ -149,8 +140,7 @@ func TestSelfCheckWaitsForMessagesNoLongerThanItMay(t *testing.T) {
 		},
 	} {
 		for what, want := range map[string]error{"Guard": ErrClosed, "context": context.Canceled} {
-			t.Run(name+", "+what, func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+", "+what, func(t *testing.T) {
 				f, proxy := broken(t, shared, withLocal)
 				f.listening()
 				defer proxy.BlackHoleSubscribers(false)

@@ -61,10 +61,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	expect.Equal(t, "SelfCheck", b.SelfCheck(ctx), nil)
 	sees := func(g *Guard, key, want string, how Outcome) {
 		t.Helper()
-		v, outcome, err := get(ctx, g, key, returns("1"))
-		if v != want || outcome != how || err != nil {
-			t.Errorf("%s: %q, %s, %v; want %q, %s", key, v, outcome, err, want, how)
-		}
+		expect.Returns(t, want, how, nil)(get(ctx, g, key, returns("1")))
 		redistest.Await(t, "what was loaded is stored", func() bool { return g.flights.Count(nil).Published == 0 })
 	}
 	sees(a, "k", "1", Loaded)
@@ -121,8 +118,7 @@ func TestSelfCheckNamesWhatIsRefused(t *testing.T) {
 		"+@all -@write":                        "HSET",
 		"resetkeys ~shop:* +@all -@connection": "",
 	} {
-		t.Run(changes, func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, changes, func(t *testing.T) {
 			err := serviceAs(t, server, strings.Fields(changes)...).SelfCheck(redistest.Patiently(t))
 			if want == "" {
 				expect.Equal(t, "SelfCheck", err, nil)
@@ -141,24 +137,22 @@ func TestSelfCheckSaysWhyRedisCannotBeUsedInsteadOfWaiting(t *testing.T) {
 	refuse := func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED} // a port that nobody listens at may soon be another test's
 	}
-	for name, c := range map[string]struct {
+	type example struct {
 		options redis.Options
 		want    string
-	}{
+	}
+	expect.Each(t, map[string]example{
 		"refused":        {redis.Options{Dialer: refuse}, "connection refused"},
 		"no password":    {redis.Options{Addr: server.Addr()}, "NOAUTH"},
 		"wrong password": {redis.Options{Addr: server.Addr(), Password: "wrong"}, "WRONGPASS"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rdb := redis.NewClient(&c.options)
-			t.Cleanup(func() { _ = rdb.Close() })
-			err := newGuard(t, rdb, Config{}).SelfCheck(redistest.Patiently(t))
-			if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%v, want word of %q", err, c.want)
-			}
-		})
-	}
+	}, func(t *testing.T, _ string, c example) {
+		rdb := redis.NewClient(&c.options)
+		t.Cleanup(func() { _ = rdb.Close() })
+		err := newGuard(t, rdb, Config{}).SelfCheck(redistest.Patiently(t))
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want word of %q", err, c.want)
+		}
+	})
 }
 
 func TestSelfCheckEndsWithItsContext(t *testing.T) {
@@ -188,9 +182,7 @@ func TestSelfCheckDoesNotTakeALostSubscriptionForAMessage(t *testing.T) {
 	go func() { done <- f.guards[0].checks().Messages(ctx) }()
 	redistest.Await(t, "the loss to be seen", func() bool { return f.guards[0].inbox.Address() == "" })
 	cancel()
-	if err := <-done; err == nil || !strings.Contains(err.Error(), "did not arrive") {
-		t.Errorf("%v", err)
-	}
+	expect.Says(t, <-done, "did not arrive")
 }
 
 func TestAUserWithTheDocumentedRightsCanUseACluster(t *testing.T) {
@@ -211,9 +203,7 @@ func TestAUserWithTheDocumentedRightsCanUseACluster(t *testing.T) {
 	g := newGuard(t, cluster.Client(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "service", "secret" }), cfg)
 	expect.Equal(t, "SelfCheck", g.SelfCheck(redistest.Patiently(t)), nil)
 	for _, key := range []string{"a", "b", "c", "d", "e"} { // on all nodes
-		if _, how, err := get(t.Context(), g, key, returns("1")); how != Loaded || err != nil {
-			t.Errorf("%s: %s, %v", key, how, err)
-		}
+		expect.Returns(t, "1", Loaded, nil)(get(t.Context(), g, key, returns("1")))
 	}
 }
 
@@ -227,12 +217,12 @@ func TestSelfCheckBlamesNothingThatWasNotRefusedWhereRedisIsSlow(t *testing.T) {
 	defer cancel()
 	err := g.SelfCheck(ctx)
 	expect.ErrorIs(t, err, context.DeadlineExceeded)
-	namesCause(t, err, "redis is slow, as a round trip takes ", "nothing was refused")
+	expect.Says(t, err, "redis is slow, as a round trip takes ", "nothing was refused")
 	proxy.Delay(0)
 	proxy.BlackHole(true)
 	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	namesCause(t, g.SelfCheck(ctx), "redis does not answer")
+	expect.Says(t, g.SelfCheck(ctx), "redis does not answer")
 	proxy.BlackHole(false)
 	proxy.Cut() // nobody has to wait for the time-outs of the client
 }
@@ -252,9 +242,7 @@ func TestSelfCheckNamesTheServer(t *testing.T) {
 	g := newGuard(t, server.Client(t, few), Config{Prefix: "shop", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	expect.ErrorIs(t, g.SelfCheck(redistest.Patiently(t)), nil)
 	expect.ErrorIs(t, g.Close(), nil) // nobody writes to the log after it
-	if !strings.Contains(log.String(), "self-check passed") || !strings.Contains(log.String(), version+", standalone") {
-		t.Errorf("the log does not name the server %s:\n%s", version, &log)
-	}
+	expect.Says(t, log.String(), "self-check passed", version+", standalone")
 	poorer := server.As(t, append(acl.Guard.ACL("shop"), "-mget")...)
 	if err := newGuard(t, server.Client(t, poorer), Config{Prefix: "shop"}).SelfCheck(redistest.Patiently(t)); err == nil ||
 		!strings.Contains(err.Error(), "self-check of ") || !strings.Contains(err.Error(), version+", standalone: ") {

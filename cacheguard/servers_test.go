@@ -86,9 +86,7 @@ func TestServerlessReplicasAreAnError(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, onServerless(t), 1, Config{Replicas: 1})
 	for name, err := range map[string]error{"Invalidate": f.guards[0].Invalidate(t.Context(), "k"), "SelfCheck": f.guards[0].SelfCheck(redistest.Patiently(t))} {
-		if err == nil || !strings.Contains(err.Error(), "unknown command") {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect.Equal(t, name, strings.Contains(fmt.Sprint(err), "unknown command"), true)
 	}
 }
 
@@ -137,23 +135,19 @@ func TestWhatNeedsOnePlaceRefusesARing(t *testing.T) {
 	t.Parallel()
 	ring := newRing(t, map[string]string{"a": shared.Addr()})
 	for what, refusal := range map[string]error{
-		"mutex":         last(mutex.New(ring, mutex.Config{Prefix: "test"})),
-		"mutex, within": last(mutex.New(ringClient{ring}, mutex.Config{Prefix: "test"})),
-		"Quorum":        last(mutex.NewQuorum([]mutex.Redis{ring, shared.Client(t), shared.Client(t)}, mutex.Config{Prefix: "test"})),
-		"rwlock":        last(rwlock.New(ring, rwlock.Config{Prefix: "test"})),
-		"semaphore":     last(semaphore.New(ring, semaphore.Config{Prefix: "test", Permits: 1})),
-		"cas":           last(cas.New(ring, cas.Config{Prefix: "test"})),
-		"segment":       last(segment.New(ring, segment.Config{Prefix: "test"})),
-		"Local":         last(New(ring, withLocal)),
-		"Limiter":       last(semaphore.NewLimiter(ring, "loads", semaphore.Config{Prefix: "test", Permits: 1})),
+		"mutex":         expect.Err(mutex.New(ring, mutex.Config{Prefix: "test"})),
+		"mutex, within": expect.Err(mutex.New(ringClient{ring}, mutex.Config{Prefix: "test"})),
+		"Quorum":        expect.Err(mutex.NewQuorum([]mutex.Redis{ring, shared.Client(t), shared.Client(t)}, mutex.Config{Prefix: "test"})),
+		"rwlock":        expect.Err(rwlock.New(ring, rwlock.Config{Prefix: "test"})),
+		"semaphore":     expect.Err(semaphore.New(ring, semaphore.Config{Prefix: "test", Permits: 1})),
+		"cas":           expect.Err(cas.New(ring, cas.Config{Prefix: "test"})),
+		"segment":       expect.Err(segment.New(ring, segment.Config{Prefix: "test"})),
+		"Local":         expect.Err(New(ring, withLocal)),
+		"Limiter":       expect.Err(semaphore.NewLimiter(ring, "loads", semaphore.Config{Prefix: "test", Permits: 1})),
 	} {
-		if refusal == nil || !strings.Contains(refusal.Error(), "Ring") {
-			t.Errorf("%s: %v", what, refusal)
-		}
+		expect.Equal(t, what, strings.Contains(fmt.Sprint(refusal), "Ring"), true)
 	}
 }
-
-func last[T any](_ T, err error) error { return err }
 
 func TestOnARingWhatOneShardDoesWorksAndAWriteNeedsAnotherLock(t *testing.T) {
 	t.Parallel()
@@ -163,8 +157,7 @@ func TestOnARingWhatOneShardDoesWorksAndAWriteNeedsAnotherLock(t *testing.T) {
 	} {
 		for _, p := range promises {
 			if p.name == name {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
+				expect.Beside(t, name, func(t *testing.T) {
 					p.test(t, a)
 				})
 			}

@@ -106,10 +106,7 @@ func TestBusyLoadersDoNotHoldUpAHitWhereAMissIsExpected(t *testing.T) {
 	g := f.stored().guards[0]
 	release := busyAt(t, g)
 	expect.Equal(t, "a miss is expected", g.expected.Expected(), true)
-	v, how, err := get(context.Background(), g, "missed0", unwanted[string](t))
-	if v != "v" || how != Hit || err != nil {
-		t.Errorf("got %q, %q, %v", v, how, err)
-	}
+	expect.Returns(t, "v", Hit, nil)(get(context.Background(), g, "missed0", unwanted[string](t)))
 	release()
 }
 
@@ -136,9 +133,7 @@ func TestColdKeysDoNotStarveAHotOneNorExceedMaxLoads(t *testing.T) {
 	var all sync.WaitGroup
 	ask := func(key string, load func(context.Context) (int, error)) {
 		all.Go(func() {
-			if v, err := Get(context.Background(), g, key, load); err != nil || v != 1 {
-				t.Error(key, v, err)
-			}
+			expect.Returns(t, 1, nil)(Get(context.Background(), g, key, load))
 		})
 	}
 	for i := range cold {

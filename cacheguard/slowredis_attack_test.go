@@ -59,7 +59,7 @@ func TestASlowRedisBreaksNoPromise(t *testing.T) {
 		failing  bool
 		maxLoads int
 	}
-	for name, a := range expect.Some(3, map[string]attack{
+	expect.Each(t, expect.Some(3, map[string]attack{
 		"everything":          {by: 60 * time.Millisecond, load: 5 * time.Millisecond},
 		"reads":               {of: "mget", by: 60 * time.Millisecond, load: 5 * time.Millisecond},
 		"scripts":             {of: "evalsha", by: 60 * time.Millisecond, load: 5 * time.Millisecond},
@@ -67,98 +67,95 @@ func TestASlowRedisBreaksNoPromise(t *testing.T) {
 		"a slower loader":     {by: 40 * time.Millisecond, load: 200 * time.Millisecond},
 		"a loader that fails": {by: 60 * time.Millisecond, load: 5 * time.Millisecond, failing: true},
 		"one load":            {by: 60 * time.Millisecond, load: 5 * time.Millisecond, maxLoads: 1},
-	}) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			slow := &late{of: a.of}
-			prefix := "attack-" + rand.Text()
-			open := func(hook redis.Hook) *cacheguard.Guard {
-				rdb := redis.NewClient(&redis.Options{Addr: cacheguard.SharedAddr()})
-				if hook != nil {
-					rdb.AddHook(hook)
+	}), func(t *testing.T, _ string, a attack) {
+		slow := &late{of: a.of}
+		prefix := "attack-" + rand.Text()
+		open := func(hook redis.Hook) *cacheguard.Guard {
+			rdb := redis.NewClient(&redis.Options{Addr: cacheguard.SharedAddr()})
+			if hook != nil {
+				rdb.AddHook(hook)
+			}
+			g, err := cacheguard.New(rdb, cacheguard.Config{
+				Prefix: prefix, HedgeAfter: 2 * time.Millisecond, MaxLoads: a.maxLoads, RedisTimeout: redistest.Patience, LeaseTTL: redistest.Patience,
+			})
+			expect.Must(t, err)
+			t.Cleanup(func() {
+				_ = g.Close()   // always nil
+				_ = rdb.Close() // all is done
+			})
+			return g
+		}
+		guards := []*cacheguard.Guard{open(slow), open(nil)}
+		const keys = 5
+		var db, invalidated [keys]atomic.Int64
+		var running, most, loads atomic.Int64
+		errDown := errors.New("down")
+		load := func(k int) func(context.Context) (int64, error) {
+			return func(context.Context) (int64, error) {
+				loads.Add(1)
+				now := running.Add(1)
+				defer running.Add(-1)
+				for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
 				}
-				g, err := cacheguard.New(rdb, cacheguard.Config{
-					Prefix: prefix, HedgeAfter: 2 * time.Millisecond, MaxLoads: a.maxLoads, RedisTimeout: redistest.Patience, LeaseTTL: redistest.Patience,
-				})
-				expect.Must(t, err)
-				t.Cleanup(func() {
-					_ = g.Close()   // always nil
-					_ = rdb.Close() // all is done
-				})
-				return g
-			}
-			guards := []*cacheguard.Guard{open(slow), open(nil)}
-			const keys = 5
-			var db, invalidated [keys]atomic.Int64
-			var running, most, loads atomic.Int64
-			errDown := errors.New("down")
-			load := func(k int) func(context.Context) (int64, error) {
-				return func(context.Context) (int64, error) {
-					loads.Add(1)
-					now := running.Add(1)
-					defer running.Add(-1)
-					for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
-					}
-					v := db[k].Load()
-					time.Sleep(a.load)
-					if a.failing && mathrand.IntN(2) == 0 {
-						return 0, errDown
-					}
-					return v, nil
+				v := db[k].Load()
+				time.Sleep(a.load)
+				if a.failing && mathrand.IntN(2) == 0 {
+					return 0, errDown
 				}
+				return v, nil
 			}
-			ctx, stop := context.WithTimeout(t.Context(), time.Duration(expect.Samples(2, 6))*time.Second)
-			defer stop()
-			slow.by.Store(int64(a.by))
-			var mu sync.Mutex
-			var took []time.Duration
-			var workers sync.WaitGroup
-			for i := range 12 {
-				workers.Go(func() {
-					for ctx.Err() == nil {
-						k := mathrand.IntN(keys)
-						least, began := invalidated[k].Load(), time.Now()
-						v, err := cacheguard.Get(context.Background(), guards[i%2], fmt.Sprint(k), load(k))
-						var failed *cacheguard.LoadError
-						switch {
-						case a.failing && (errors.Is(err, errDown) || errors.As(err, &failed)):
-						case err != nil:
-							t.Error(err)
-						case v < least:
-							t.Errorf("read %d, after the Invalidate of %d had returned", v, least)
-						}
-						if i%2 == 0 {
-							mu.Lock()
-							took = append(took, time.Since(began))
-							mu.Unlock()
-						}
-						time.Sleep(time.Duration(mathrand.IntN(16/expect.Samples(1, 4))) * time.Millisecond)
-					}
-				})
-			}
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Duration(expect.Samples(2, 6))*time.Second)
+		defer stop()
+		slow.by.Store(int64(a.by))
+		var mu sync.Mutex
+		var took []time.Duration
+		var workers sync.WaitGroup
+		for i := range 12 {
 			workers.Go(func() {
 				for ctx.Err() == nil {
 					k := mathrand.IntN(keys)
-					v := db[k].Add(1)
-					if err := guards[mathrand.IntN(2)].Invalidate(context.Background(), fmt.Sprint(k)); err != nil {
+					least, began := invalidated[k].Load(), time.Now()
+					v, err := cacheguard.Get(context.Background(), guards[i%2], fmt.Sprint(k), load(k))
+					var failed *cacheguard.LoadError
+					switch {
+					case a.failing && (errors.Is(err, errDown) || errors.As(err, &failed)):
+					case err != nil:
 						t.Error(err)
-					} else {
-						invalidated[k].Store(v)
+					case v < least:
+						t.Errorf("read %d, after the Invalidate of %d had returned", v, least)
 					}
-					if a.swings {
-						slow.by.Store(int64(a.by) - slow.by.Load())
+					if i%2 == 0 {
+						mu.Lock()
+						took = append(took, time.Since(began))
+						mu.Unlock()
 					}
-					time.Sleep(time.Duration(mathrand.IntN(200)) * time.Millisecond)
+					time.Sleep(time.Duration(mathrand.IntN(16/expect.Samples(1, 4))) * time.Millisecond)
 				}
 			})
-			workers.Wait()
-			if a.maxLoads > 0 && most.Load() > int64(len(guards)*a.maxLoads) {
-				t.Errorf("%d loads at once", most.Load())
+		}
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				k := mathrand.IntN(keys)
+				v := db[k].Add(1)
+				if err := guards[mathrand.IntN(2)].Invalidate(context.Background(), fmt.Sprint(k)); err != nil {
+					t.Error(err)
+				} else {
+					invalidated[k].Store(v)
+				}
+				if a.swings {
+					slow.by.Store(int64(a.by) - slow.by.Load())
+				}
+				time.Sleep(time.Duration(mathrand.IntN(200)) * time.Millisecond)
 			}
-			slices.Sort(took)
-			s := guards[0].Stats()
-			t.Logf("%d Gets, p50 %v, p90 %v; %d loads, %d at once; slow %d, hedged %v, won %v", len(took), took[len(took)/2], took[len(took)*9/10],
-				loads.Load(), most.Load(), s.SlowParts, s.Of("hedged_loads_total"), s.Of("hedges_won_total"))
 		})
-	}
+		workers.Wait()
+		if a.maxLoads > 0 && most.Load() > int64(len(guards)*a.maxLoads) {
+			t.Errorf("%d loads at once", most.Load())
+		}
+		slices.Sort(took)
+		s := guards[0].Stats()
+		t.Logf("%d Gets, p50 %v, p90 %v; %d loads, %d at once; slow %d, hedged %v, won %v", len(took), took[len(took)/2], took[len(took)*9/10],
+			loads.Load(), most.Load(), s.SlowParts, s.Of("hedged_loads_total"), s.Of("hedges_won_total"))
+	})
 }

@@ -67,9 +67,7 @@ func TestOnStaleTellsOfValuesThatStandInForRedis(t *testing.T) {
 	proxy.Refuse(true)
 	redistest.Await(t, "the inbox is down", func() bool { return !g.inbox.Live() })
 	expect.Equal(t, "Get", mustGet(t, g, "k", unwanted[string](t)), "v")
-	if _, err := GetMany(t.Context(), g, []string{"k"}, newShelf().load); err != nil {
-		t.Error(err)
-	}
+	expect.ErrorIs(t, expect.Err(GetMany(t.Context(), g, []string{"k"}, newShelf().load)))
 	_, how, err := Fetch(t.Context(), g, "k", Source[string]{Judge: func(string) Verdict { return Serve }})
 	if how != Stale || err != nil {
 		t.Errorf("Fetch: %s, %v", how, err)

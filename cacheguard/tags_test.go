@@ -94,29 +94,26 @@ func promiseTagsReachAllEntries(t *testing.T, a arena) {
 }
 
 func promiseTagsOfALoadUnderWay(t *testing.T, a arena) {
-	for name, known := range map[string]bool{"a tag seen for the first time": false, "a tag of the entry before": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, a, 2, Config{RedisTimeout: bearing})
-			if known {
-				mustGet(t, f.guards[0], "k", tagged("older", "t"))
-				mustInvalidateTags(t, f.guards[0], "t")
-			}
-			db := newSource("old")
-			first := async(f.guards[0], "k", db.loadTagged("t"))
-			<-db.begun
-			mustInvalidateTags(t, f.guards[1], "t")
-			joined := async(f.guards[0], "k", tagged("new", "t")) // begins afterwards
-			awaitCallers[string](f, 0, "k", 2)
-			close(db.release)
-			want(t, first, "old")
-			want(t, joined, "new")
-			f.stored()
-			for _, g := range f.guards {
-				expect.Equal(t, "afterwards", mustGet(t, g, "k", tagged("new", "t")), "new")
-			}
-		})
-	}
+	expect.Each(t, map[string]bool{"a tag seen for the first time": false, "a tag of the entry before": true}, func(t *testing.T, _ string, known bool) {
+		f := newFleet(t, a, 2, Config{RedisTimeout: bearing})
+		if known {
+			mustGet(t, f.guards[0], "k", tagged("older", "t"))
+			mustInvalidateTags(t, f.guards[0], "t")
+		}
+		db := newSource("old")
+		first := async(f.guards[0], "k", db.loadTagged("t"))
+		<-db.begun
+		mustInvalidateTags(t, f.guards[1], "t")
+		joined := async(f.guards[0], "k", tagged("new", "t")) // begins afterwards
+		awaitCallers[string](f, 0, "k", 2)
+		close(db.release)
+		want(t, first, "old")
+		want(t, joined, "new")
+		f.stored()
+		for _, g := range f.guards {
+			expect.Equal(t, "afterwards", mustGet(t, g, "k", tagged("new", "t")), "new")
+		}
+	})
 }
 
 func promiseTagsOfAnotherInstancesLoad(t *testing.T, a arena) {
@@ -161,9 +158,7 @@ func TestAnEpochThatWasLostMakesItsEntriesInvalid(t *testing.T) {
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing})
 	mustGet(t, f.guards[0], "k", tagged("old", "t"))
 	key := f.guards[0].epochs.Key(epoch.OfTag("t"), 0)
-	if n, err := f.redis.Del(context.Background(), key).Result(); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
+	expect.Returns(t, int64(1), nil)(f.redis.Del(context.Background(), key).Result())
 	expect.Equal(t, "with the epoch evicted", mustGet(t, f.guards[1], "k", tagged("new", "t")), "new")
 	expect.Equal(t, "afterwards", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
 }
@@ -235,9 +230,7 @@ func TestTagsThatNoEntryCanHaveAreRefusedAndNothingIsLost(t *testing.T) {
 	expect.Equal(t, "the largest", mustGet(t, f.guards[0], "most", tagged("v", many[1:]...)), "v")
 	expect.Equal(t, "is stored", mustGet(t, f.guards[0], "most", unwanted[string](t)), "v")
 	mustGet(t, f.guards[0], "k", tagged("old", "good"))
-	if err := f.guards[0].InvalidateTags(context.Background(), "", "good", strings.Repeat("x", maxTag+1)); err == nil {
-		t.Error("no error")
-	}
+	expect.Fails(t, f.guards[0].InvalidateTags(context.Background(), "", "good", strings.Repeat("x", maxTag+1)))
 	expect.Equal(t, "the good tag", mustGet(t, f.guards[0], "k", tagged("new", "good")), "new")
 }
 
@@ -248,11 +241,7 @@ func TestAnInvalidationOfATagThatFailedIsPendingAndTheGuardDoesNotServeWhatHasIt
 	mustGet(t, g, "k", tagged("old", "t"))
 	mustGet(t, g, "other", tagged("old", "u"))
 	rule := proxy.On(scriptOf("revoke"), redistest.ReplyError("READONLY for a while"))
-	err := g.InvalidateTags(context.Background(), "t")
-	var failed *RedisError
-	if !errors.As(err, &failed) || failed.Key != "t" {
-		t.Errorf("error: %v", err)
-	}
+	expectRedisError(t, g.InvalidateTags(context.Background(), "t"), "", "t")
 	expect.Equal(t, "pending", g.Stats().Pending, 1)
 	expect.Equal(t, "with the tag", mustGet(t, g, "k", tagged("new", "t")), "new")
 	expect.Equal(t, "without it", mustGet(t, g, "other", unwanted[string](t)), "old")
@@ -363,8 +352,7 @@ func TestAnInvalidationOfTagsThatIsSentTwiceOrWhoseReplyIsLostIsDone(t *testing.
 	t.Parallel()
 	for _, step := range []string{"revoke", "make"} {
 		for _, fault := range []redistest.Fault{redistest.DropReply, redistest.CutBefore} {
-			t.Run(step+", "+string(fault), func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, step+", "+string(fault), func(t *testing.T) {
 				f, proxy := broken(t, shared, Config{RedisTimeout: bearing})
 				mustGet(t, f.guards[1], "k", tagged("old", "t"))
 				rule := proxy.On(scriptOf(step), fault).Times(1)

@@ -92,8 +92,7 @@ func TestThoseWhoWaitKnowTheOriginOfTheLoad(t *testing.T) {
 		"none":            {"", ""},
 		"looks like ours": {strings.Repeat(".", 24), strings.Repeat(".", 24)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, name, func(t *testing.T) {
 			var seen tasks
 			f := newFleet(t, standalone(t), 2, Config{})
 			for i, g := range f.guards {
@@ -157,16 +156,13 @@ func TestAnObserverThatPanicsHarmsNobodyAndIsToldOnce(t *testing.T) {
 	expect.Equal(t, "what the next one is told", len(after), 3+1)
 	expect.Equal(t, "that it panicked", after[1]+after[0], EventTakeover+EventObserver)
 	expect.Equal(t, "lines", len(lines(text(), "an Observer panicked")), 1)
-	expectIn(t, lines(text(), "an Observer panicked")[0], "level=ERROR", "ObserverFunc", "panic=observer", "event=takeover")
+	expect.Says(t, lines(text(), "an Observer panicked")[0], "level=ERROR", "ObserverFunc", "panic=observer", "event=takeover")
 	expect.Equal(t, "Get", mustGet(t, g, "k", returns("v")), "v")
 }
 
 func TestNewRefusesAnObserverThatIsNil(t *testing.T) {
 	t.Parallel()
-	_, err := New(shared.Client(t), Config{Observers: []Observer{nil}})
-	if err == nil || !strings.Contains(err.Error(), "Config.Observers") {
-		t.Error(err)
-	}
+	expect.Says(t, expect.Err(New(shared.Client(t), Config{Observers: []Observer{nil}})), "Config.Observers")
 }
 
 // Metrics have the name of the Cache as a label.
@@ -178,10 +174,7 @@ func TestAnEventSaysOfWhichCacheItsKeyIs(t *testing.T) {
 	g := newFleet(t, standalone(t), 1, cfg).guards[0]
 	c, err := NewCache(g, CacheConfig[int, string]{Name: "thing", Load: func(context.Context, int) (string, error) { return "", errors.New("no") }})
 	expect.ErrorIs(t, err)
-	_, err = c.Get(t.Context(), 1)
-	if err == nil {
-		t.Error("no error")
-	}
+	expect.Fails(t, expect.Err(c.Get(t.Context(), 1)))
 	expect.Equal(t, "cache", told[EventCache], "thing ")
 	expect.Equal(t, "load", told[EventLoad], "thing thing:1")
 	expect.Equal(t, "get", told[EventGet], "thing thing:1")

@@ -117,7 +117,7 @@ func TestAnEntryOfAnotherTypeIsToldToAll(t *testing.T) {
 func TestACallWithoutTheCacheOfAnEntryIsToldToAll(t *testing.T) {
 	t.Parallel()
 	load := func(context.Context) (string, error) { return "v", nil }
-	for name, call := range map[string]func(*Guard, string) error{
+	expect.Each(t, map[string]func(*Guard, string) error{
 		"Get": func(g *Guard, key string) error { _, err := Get(context.Background(), g, key, load); return err },
 		"Fetch": func(g *Guard, key string) error {
 			_, _, err := Fetch(context.Background(), g, key, Source[string]{Load: func(ctx context.Context, _ *string) (string, error) { return load(ctx) }})
@@ -129,27 +129,24 @@ func TestACallWithoutTheCacheOfAnEntryIsToldToAll(t *testing.T) {
 			})
 			return err
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cfg, text := logged()
-			f := newFleet(t, standalone(t), 1, cfg)
-			g := f.guards[0]
-			c := products(t, g, func(context.Context, int) (string, error) { return "v", nil })
-			shown := look(g)
-			_, err := c.Get(t.Context(), 1)
-			expect.ErrorIs(t, err)
-			f.stored()
-			for range 3 {
-				expect.ErrorIs(t, call(g, c.Key(1)))
-			}
-			expect.Equal(t, "log", len(lines(text(), "entry belongs to a Cache, whose methods read it")), 1)
-			expectIn(t, lines(text(), "entry belongs to a Cache")[0], "level=WARN", "key=product:1")
-			expect.Equal(t, "loads", f.events.loads.Load(), 1+3)
-			expect.Equal(t, "hooks", f.events.damaged.Load(), 3)
-			expect.Equal(t, "page", shown.times("alien of product"), 3)
-		})
-	}
+	}, func(t *testing.T, _ string, call func(*Guard, string) error) {
+		cfg, text := logged()
+		f := newFleet(t, standalone(t), 1, cfg)
+		g := f.guards[0]
+		c := products(t, g, func(context.Context, int) (string, error) { return "v", nil })
+		shown := look(g)
+		_, err := c.Get(t.Context(), 1)
+		expect.ErrorIs(t, err)
+		f.stored()
+		for range 3 {
+			expect.ErrorIs(t, call(g, c.Key(1)))
+		}
+		expect.Equal(t, "log", len(lines(text(), "entry belongs to a Cache, whose methods read it")), 1)
+		expect.Says(t, lines(text(), "entry belongs to a Cache")[0], "level=WARN", "key=product:1")
+		expect.Equal(t, "loads", f.events.loads.Load(), 1+3)
+		expect.Equal(t, "hooks", f.events.damaged.Load(), 3)
+		expect.Equal(t, "page", shown.times("alien of product"), 3)
+	})
 }
 
 func TestACacheThatFindsWhatACallWithoutItStoredSaysSo(t *testing.T) {
@@ -163,7 +160,7 @@ func TestACacheThatFindsWhatACallWithoutItStoredSaysSo(t *testing.T) {
 	f.stored()
 	_, err := c.Get(t.Context(), 1)
 	expect.ErrorIs(t, err)
-	expectIn(t, lines(text(), "entry cannot be decoded")[0], "kind=product", "stored by Get, Fetch or GetMany of the Guard")
+	expect.Says(t, lines(text(), "entry cannot be decoded")[0], "kind=product", "stored by Get, Fetch or GetMany of the Guard")
 	expect.Equal(t, "page", shown.times("unread of product"), 1)
 }
 
@@ -187,7 +184,7 @@ func TestLoadsThatFailAreToldUntilTheyDoNot(t *testing.T) {
 		redistest.Await(t, "it has lasted", func() bool { return time.Since(since) > time.Second })
 		get()
 	}
-	expectIn(t, lines(text(), "loads fail")[0], "level=WARN", "kind=product", "failed=", "loads=", `error="relation products is locked"`)
+	expect.Says(t, lines(text(), "loads fail")[0], "level=WARN", "kind=product", "failed=", "loads=", `error="relation products is locked"`)
 	now := failing(t, g, "product")
 	expect.Equal(t, "for a while", now.For > 0, true)
 	expect.Equal(t, "all of them", now.Failed, now.Loads)
@@ -198,7 +195,7 @@ func TestLoadsThatFailAreToldUntilTheyDoNot(t *testing.T) {
 		get()
 		return len(lines(text(), "few loads fail, or none")) == 1
 	})
-	expectIn(t, lines(text(), "few loads fail, or none")[0], "lasted=", "loads=", "failed=", "kind=product")
+	expect.Says(t, lines(text(), "few loads fail, or none")[0], "lasted=", "loads=", "failed=", "kind=product")
 	expect.Equal(t, "for, in the end", failing(t, g, "product").For, 0)
 }
 
@@ -220,10 +217,7 @@ func TestAbsenceAndWhatNobodyWaitsForAreNoFailuresOfTheSource(t *testing.T) {
 		<-ended
 		redistest.Await(t, "the load is over", func() bool { return g.Stats().Loading == 0 })
 	}
-	_, err = Get(t.Context(), g, "panics", func(context.Context) (string, error) { panic("oops") })
-	if err == nil {
-		t.Error("no error of a panic")
-	}
+	expect.Fails(t, expect.Err(Get(t.Context(), g, "panics", func(context.Context) (string, error) { panic("oops") })))
 	now := failing(t, g, "")
 	expect.Equal(t, "loads", now.Loads, 1+1)
 	expect.Equal(t, "failed", now.Failed, 1)
@@ -268,10 +262,7 @@ func TestEachCallThatFailsIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	g := newFleet(t, standalone(t), 1, Config{}).guards[0]
 	shown := look(g)
-	_, err := Get(t.Context(), g, "k", func(context.Context) (string, error) { return "", errors.New("no such table") })
-	if err == nil {
-		t.Error("no error")
-	}
+	expect.Fails(t, expect.Err(Get(t.Context(), g, "k", func(context.Context) (string, error) { return "", errors.New("no such table") })))
 	expect.Equal(t, "answers: "+shown.all(), strings.Count(shown.all(), "answer"), 1)
 	expect.Equal(t, "errors", shown.times("answer error of "), 1)
 }

@@ -110,21 +110,18 @@ func readings(t *testing.T, f *fleet, from *ledger) map[string]func(ctx context.
 
 func TestWhatATransactionReadsIsStoredForNobody(t *testing.T) {
 	t.Parallel()
-	for name, within := range transactions {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, standalone(t), 2, transactionConfig(name))
-			for how, read := range readings(t, f, new(ledger)) {
-				within(t, f, func(ctx context.Context) {
-					v, err := read(seeing(ctx, "uncommitted"), how)
-					expect.Equal(t, how, fmt.Sprint(v, err), "uncommitted<nil>")
-				})
-				f.stored()
-				v, err := read(seeing(t.Context(), "committed"), how)
-				expect.Equal(t, how+", for others", fmt.Sprint(v, err), "committed<nil>")
-			}
-		})
-	}
+	expect.Each(t, transactions, func(t *testing.T, name string, within func(t *testing.T, f *fleet, read func(context.Context))) {
+		f := newFleet(t, standalone(t), 2, transactionConfig(name))
+		for how, read := range readings(t, f, new(ledger)) {
+			within(t, f, func(ctx context.Context) {
+				v, err := read(seeing(ctx, "uncommitted"), how)
+				expect.Equal(t, how, fmt.Sprint(v, err), "uncommitted<nil>")
+			})
+			f.stored()
+			v, err := read(seeing(t.Context(), "committed"), how)
+			expect.Equal(t, how+", for others", fmt.Sprint(v, err), "committed<nil>")
+		}
+	})
 }
 
 // One of them is held up in its loader while the other one reads the same key.
@@ -132,8 +129,7 @@ func TestATransactionSharesNoLoadWithOthers(t *testing.T) {
 	t.Parallel()
 	for name, within := range transactions {
 		for first, second := range map[string]string{"committed": "uncommitted", "uncommitted": "committed"} {
-			t.Run(name+", "+first+" first", func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+", "+first+" first", func(t *testing.T) {
 				f := newFleet(t, standalone(t), 2, transactionConfig(name))
 				from := &ledger{begun: make(chan struct{}), release: make(chan struct{})}
 				for how, read := range readings(t, f, from) {
@@ -167,27 +163,24 @@ func TestATransactionSharesNoLoadWithOthers(t *testing.T) {
 
 func TestATransactionReplacesNothingInTheBackground(t *testing.T) {
 	t.Parallel()
-	for name, within := range transactions {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cfg := transactionConfig(name)
-			cfg.TTL, cfg.StaleFor, cfg.Jitter = brief.TTL, brief.StaleFor, brief.Jitter
-			f := newFleet(t, standalone(t), 2, cfg).knowClock()
-			f.makeStale("Get", "old")
-			f.makeStale("GetMany", "old")
-			from := new(ledger)
-			within(t, f, func(ctx context.Context) {
-				for how, read := range readings(t, f, from) {
-					if f.exists(f.value(how)) {
-						v, err := read(seeing(ctx, "uncommitted"), how)
-						expect.Equal(t, how, fmt.Sprint(v, err), "old<nil>")
-					}
+	expect.Each(t, transactions, func(t *testing.T, name string, within func(t *testing.T, f *fleet, read func(context.Context))) {
+		cfg := transactionConfig(name)
+		cfg.TTL, cfg.StaleFor, cfg.Jitter = brief.TTL, brief.StaleFor, brief.Jitter
+		f := newFleet(t, standalone(t), 2, cfg).knowClock()
+		f.makeStale("Get", "old")
+		f.makeStale("GetMany", "old")
+		from := new(ledger)
+		within(t, f, func(ctx context.Context) {
+			for how, read := range readings(t, f, from) {
+				if f.exists(f.value(how)) {
+					v, err := read(seeing(ctx, "uncommitted"), how)
+					expect.Equal(t, how, fmt.Sprint(v, err), "old<nil>")
 				}
-			})
-			redistest.Await(t, "nothing is loaded", func() bool { return f.guards[0].flights.Count(nil).Running == 0 })
-			expect.Equal(t, "loads", from.asked.Load(), 0)
+			}
 		})
-	}
+		redistest.Await(t, "nothing is loaded", func() bool { return f.guards[0].flights.Count(nil).Running == 0 })
+		expect.Equal(t, "loads", from.asked.Load(), 0)
+	})
 }
 
 func TestATransactionThatHasTakenTooLongStillReadsPastTheCache(t *testing.T) {
@@ -209,22 +202,19 @@ func TestATransactionThatHasTakenTooLongStillReadsPastTheCache(t *testing.T) {
 
 func TestAPutWithinATransactionStoresNothing(t *testing.T) {
 	t.Parallel()
-	for name, within := range transactions {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, standalone(t), 2, transactionConfig(name))
-			c := newCaches(t, f, CacheConfig[string, string]{
-				Name: "row", Load: func(context.Context, string) (string, error) { return "committed", nil },
-			})[0]
-			within(t, f, func(ctx context.Context) {
-				expect.Equal(t, "Put", c.Put(ctx, "k", func(context.Context) (string, error) { return "uncommitted", nil }), nil)
-				n, err := c.Warm(ctx, slices.Values([]string{"w"}), WarmConfig{})
-				expect.Equal(t, "Warm", fmt.Sprint(n, err), fmt.Sprint(Warmed{}, errWarmWithin))
-			})
-			v, err := c.Get(t.Context(), "k")
-			expect.Equal(t, "afterwards", fmt.Sprint(v, err), "committed<nil>")
+	expect.Each(t, transactions, func(t *testing.T, name string, within func(t *testing.T, f *fleet, read func(context.Context))) {
+		f := newFleet(t, standalone(t), 2, transactionConfig(name))
+		c := newCaches(t, f, CacheConfig[string, string]{
+			Name: "row", Load: func(context.Context, string) (string, error) { return "committed", nil },
+		})[0]
+		within(t, f, func(ctx context.Context) {
+			expect.Equal(t, "Put", c.Put(ctx, "k", func(context.Context) (string, error) { return "uncommitted", nil }), nil)
+			n, err := c.Warm(ctx, slices.Values([]string{"w"}), WarmConfig{})
+			expect.Equal(t, "Warm", fmt.Sprint(n, err), fmt.Sprint(Warmed{}, errWarmWithin))
 		})
-	}
+		v, err := c.Get(t.Context(), "k")
+		expect.Equal(t, "afterwards", fmt.Sprint(v, err), "committed<nil>")
+	})
 }
 
 // transactionConfig is the Config for one of transactions.
@@ -239,62 +229,59 @@ func transactionConfig(name string) Config {
 // Within its context, reads see the transaction, and nobody else does.
 func TestReadsWithinAnIntentGoPastTheCache(t *testing.T) {
 	t.Parallel()
-	for name, local := range map[string]LocalConfig{"with a tier": {MaxEntries: 100, TTL: time.Hour}, "without": {}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing, Local: local}).listening()
-			g := f.guards[0]
-			for range 2 {
-				mustGet(t, g, "row", returns("old"))
-				mustGet(t, g, "list", tagged("old", "shoes"))
-				mustGet(t, g, "other", tagged("old", "hats"))
-			}
-			in := mustIntend(t, g, Changes{})
-			ctx := in.Context(t.Context())
-			reads := func(ctx context.Context, key, value string) {
-				t.Helper()
-				v, err := Get(ctx, g, key, tagged("uncommitted", "shoes"))
-				expect.Equal(t, key, fmt.Sprint(v, err), value+"<nil>")
-				many, err := GetMany(ctx, g, []string{key}, func(ctx context.Context, keys []string) (map[string]string, error) {
-					SetTags(ctx, "shoes")
-					return map[string]string{key: "uncommitted"}, nil
-				})
-				expect.Equal(t, key+" of many", fmt.Sprint(many[key], err), value+"<nil>")
-			}
-			reads(ctx, "row", "old") // nothing is named yet
-			expect.Equal(t, "Also", in.Also(ctx, Changes{Keys: []string{"row"}}), nil)
-			reads(ctx, "row", "uncommitted")
-			reads(ctx, "list", "old")
-			expect.Equal(t, "Also", in.Also(ctx, Changes{Tags: []string{"shoes"}}), nil)
-			for _, key := range []string{"row", "list", "missing"} {
-				reads(ctx, key, "uncommitted")
-			}
-			reads(ctx, "other", "old")
-			for _, key := range []string{"row", "list", "other"} {
-				expect.Equal(t, key+", for others", mustGet(t, g, key, unwanted[string](t)), "old")
-			}
-			expect.Equal(t, "missing, for others", mustGet(t, g, "missing", returns("v")), "v")
+	expect.Each(t, map[string]LocalConfig{"with a tier": {MaxEntries: 100, TTL: time.Hour}, "without": {}}, func(t *testing.T, _ string, local LocalConfig) {
+		f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing, Local: local}).listening()
+		g := f.guards[0]
+		for range 2 {
+			mustGet(t, g, "row", returns("old"))
+			mustGet(t, g, "list", tagged("old", "shoes"))
+			mustGet(t, g, "other", tagged("old", "hats"))
+		}
+		in := mustIntend(t, g, Changes{})
+		ctx := in.Context(t.Context())
+		reads := func(ctx context.Context, key, value string) {
+			t.Helper()
+			v, err := Get(ctx, g, key, tagged("uncommitted", "shoes"))
+			expect.Equal(t, key, fmt.Sprint(v, err), value+"<nil>")
+			many, err := GetMany(ctx, g, []string{key}, func(ctx context.Context, keys []string) (map[string]string, error) {
+				SetTags(ctx, "shoes")
+				return map[string]string{key: "uncommitted"}, nil
+			})
+			expect.Equal(t, key+" of many", fmt.Sprint(many[key], err), value+"<nil>")
+		}
+		reads(ctx, "row", "old") // nothing is named yet
+		expect.Equal(t, "Also", in.Also(ctx, Changes{Keys: []string{"row"}}), nil)
+		reads(ctx, "row", "uncommitted")
+		reads(ctx, "list", "old")
+		expect.Equal(t, "Also", in.Also(ctx, Changes{Tags: []string{"shoes"}}), nil)
+		for _, key := range []string{"row", "list", "missing"} {
+			reads(ctx, key, "uncommitted")
+		}
+		reads(ctx, "other", "old")
+		for _, key := range []string{"row", "list", "other"} {
+			expect.Equal(t, key+", for others", mustGet(t, g, key, unwanted[string](t)), "old")
+		}
+		expect.Equal(t, "missing, for others", mustGet(t, g, "missing", returns("v")), "v")
 
-			slow := newSource("uncommitted") // nobody shares its load
-			within := asyncCtx(ctx, g, "row", slow.load)
-			<-slow.begun
-			nested := mustIntend(t, g, Changes{Keys: []string{"row"}})
-			v, err := Get(nested.Context(context.Background()), g, "row", returns("another transaction's"))
-			expect.Equal(t, "another transaction", fmt.Sprint(v, err), "another transaction's<nil>")
-			v, err = Get(nested.Context(ctx), g, "row", returns("nested"))
-			expect.Equal(t, "a nested one", fmt.Sprint(v, err), "nested<nil>")
-			v, err = Get(nested.Context(ctx), g, "list", returns("nested"))
-			expect.Equal(t, "a tag of the outer one", fmt.Sprint(v, err), "nested<nil>")
-			mustDone(t, nested)
-			close(slow.release)
-			want(t, within, "uncommitted")
-			mustDone(t, in)
-			mustGet(t, g, "row", returns("new"))
-			expect.Equal(t, "afterwards", mustGet(t, g, "row", unwanted[string](t)), "new")
-			v, err = Get(ctx, g, "row", unwanted[string](t))
-			expect.Equal(t, "with the context", fmt.Sprint(v, err), "new<nil>")
-		})
-	}
+		slow := newSource("uncommitted") // nobody shares its load
+		within := asyncCtx(ctx, g, "row", slow.load)
+		<-slow.begun
+		nested := mustIntend(t, g, Changes{Keys: []string{"row"}})
+		v, err := Get(nested.Context(context.Background()), g, "row", returns("another transaction's"))
+		expect.Equal(t, "another transaction", fmt.Sprint(v, err), "another transaction's<nil>")
+		v, err = Get(nested.Context(ctx), g, "row", returns("nested"))
+		expect.Equal(t, "a nested one", fmt.Sprint(v, err), "nested<nil>")
+		v, err = Get(nested.Context(ctx), g, "list", returns("nested"))
+		expect.Equal(t, "a tag of the outer one", fmt.Sprint(v, err), "nested<nil>")
+		mustDone(t, nested)
+		close(slow.release)
+		want(t, within, "uncommitted")
+		mustDone(t, in)
+		mustGet(t, g, "row", returns("new"))
+		expect.Equal(t, "afterwards", mustGet(t, g, "row", unwanted[string](t)), "new")
+		v, err = Get(ctx, g, "row", unwanted[string](t))
+		expect.Equal(t, "with the context", fmt.Sprint(v, err), "new<nil>")
+	})
 }
 
 func TestReadsWithinAWriteGoPastTheCacheForWhatItNames(t *testing.T) {

@@ -3,7 +3,6 @@
 package cacheguard
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/cacheguard/go/internal/testing/expect"
@@ -30,8 +29,7 @@ func TestPromisesBehindTwemproxy(t *testing.T) {
 	t.Parallel()
 	a := behindTwemproxy(1)(t)
 	for _, p := range promises {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, p.name, func(t *testing.T) {
 			p.test(t, a)
 		})
 	}
@@ -57,7 +55,5 @@ func TestInstancesBehindTwemproxyShareALoadByAsking(t *testing.T) {
 func TestSelfCheckBehindTwemproxyNamesTheCommandThatItLacks(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, behindTwemproxy(1)(t), 1, Config{})
-	if err := f.guards[0].SelfCheck(redistest.Patiently(t)); err == nil || !strings.Contains(err.Error(), "cannot use Redis, at TIME: EOF") {
-		t.Error(err)
-	}
+	expect.Says(t, f.guards[0].SelfCheck(redistest.Patiently(t)), "cannot use Redis, at TIME: EOF")
 }

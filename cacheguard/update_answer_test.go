@@ -18,31 +18,28 @@ import (
 // Whatever write does, it may have written.
 func TestUpdateAnywayInvalidatesWhateverWriteDoes(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(){
+	expect.Each(t, map[string]func(){
 		"returns": func() {}, "panics": func() { panic("write") }, "calls Goexit": runtime.Goexit,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, proxy := broken(t, shared, Config{UpdateAnyway: true})
-			db := newRow("old")
-			f.expectUntouched("k", "old", db)
-			proxy.On(scriptOf("begin_update"), redistest.ReplyError("NOPERM not for you"))
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				_ = recovered(func() error {
-					return f.guards[0].Update(context.Background(), "k", func(context.Context) error {
-						expect.Equal(t, "meanwhile", mustGet(t, f.guards[1], "k", db.load), "old") // and stored
-						db.value.Store("new")
-						end()
-						return nil
-					})
+	}, func(t *testing.T, _ string, end func()) {
+		f, proxy := broken(t, shared, Config{UpdateAnyway: true})
+		db := newRow("old")
+		f.expectUntouched("k", "old", db)
+		proxy.On(scriptOf("begin_update"), redistest.ReplyError("NOPERM not for you"))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = recovered(func() error {
+				return f.guards[0].Update(context.Background(), "k", func(context.Context) error {
+					expect.Equal(t, "meanwhile", mustGet(t, f.guards[1], "k", db.load), "old") // and stored
+					db.value.Store("new")
+					end()
+					return nil
 				})
-			}()
-			<-done
-			f.expectUntouched("k", "new", db)
-		})
-	}
+			})
+		}()
+		<-done
+		f.expectUntouched("k", "new", db)
+	})
 }
 
 // Close gives the lock away while write runs. A write that ignores the end of its context gets an error from Update.
@@ -126,9 +123,7 @@ func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	db, ends := newRow("old"), scriptOf("end_update")
 	f.expectUntouched("k", "old", db)
 	g := f.guards[1]
-	if err := g.keys.EndUpdate(g.keys.ValueKey("other"), "nobody", g.writes.Notice("other"), protocol.Filling{}).Run(t.Context(), f.redis).Err(); err != nil {
-		t.Fatal(err) // it makes the script known
-	}
+	expect.Must(t, g.keys.EndUpdate(g.keys.ValueKey("other"), "nobody", g.writes.Notice("other"), protocol.Filling{}).Run(t.Context(), f.redis).Err()) // it makes the script known
 	var ended atomic.Bool
 	rule := proxy.On(func(args []string) bool { return ended.Load() || ends(args) && ended.Swap(true) }, redistest.CutBefore)
 	taken := beginUpdate(f, 1, db, "old", "k") // otherwise one request ends the update and its lock
@@ -150,10 +145,11 @@ func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 func TestWhateverWriteDoesTheUpdateEnds(t *testing.T) {
 	t.Parallel()
 	failure := errors.New("constraint violated")
-	for name, c := range map[string]struct {
+	type example struct {
 		write func(context.Context, context.CancelFunc) error
 		want  error
-	}{
+	}
+	expect.Each(t, map[string]example{
 		"returns an error": {func(context.Context, context.CancelFunc) error { return failure }, failure},
 		"is cancelled": {func(ctx context.Context, cancel context.CancelFunc) error {
 			cancel()
@@ -165,28 +161,25 @@ func TestWhateverWriteDoesTheUpdateEnds(t *testing.T) {
 			<-time.After(1500 * time.Millisecond) // three leases
 			return nil
 		}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 500 * time.Millisecond}) // one write is slower
-			db := newRow("old")
-			f.expectUntouched("k", "old", db)
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			err := recovered(func() error {
-				return f.guards[0].Update(ctx, "k", func(ctx context.Context) error {
-					db.value.Store("new")
-					return c.write(ctx, cancel)
-				})
+	}, func(t *testing.T, _ string, c example) {
+		f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 500 * time.Millisecond}) // one write is slower
+		db := newRow("old")
+		f.expectUntouched("k", "old", db)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		err := recovered(func() error {
+			return f.guards[0].Update(ctx, "k", func(ctx context.Context) error {
+				db.value.Store("new")
+				return c.write(ctx, cancel)
 			})
-			lost := errors.Is(err, rwlock.ErrLeaseLost) // on a busy machine the renewals of so short a lease come late
-			if !lost && (!errors.Is(err, c.want) || c.want == nil && err != nil) {
-				t.Errorf("Update: %v, want %v", err, c.want)
-			}
-			f.expectUntouched("k", "new", db)
-			expect.Equal(t, "the lock is free", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
 		})
-	}
+		lost := errors.Is(err, rwlock.ErrLeaseLost) // on a busy machine the renewals of so short a lease come late
+		if !lost && (!errors.Is(err, c.want) || c.want == nil && err != nil) {
+			t.Errorf("Update: %v, want %v", err, c.want)
+		}
+		f.expectUntouched("k", "new", db)
+		expect.Equal(t, "the lock is free", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
+	})
 }
 
 var errPanicked = errors.New("panicked")
@@ -202,32 +195,29 @@ func recovered(f func() error) (err error) {
 
 func TestUpdateThatCannotReachRedisDoesNotWrite(t *testing.T) {
 	t.Parallel()
-	for name, match := range map[string]redistest.Match{
+	expect.Each(t, map[string]redistest.Match{
 		"at all":         func(args []string) bool { return true },
 		"for the intent": scriptOf("begin_update"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, proxy := broken(t, shared, Config{RedisTimeout: brisk, LeaseTTL: brisk})
-			db := newRow("old")
-			f.expectUntouched("k", "old", db)
-			rule := proxy.On(match, redistest.ReplyError("READONLY for a while"))
-			err := f.guards[0].Update(context.Background(), "k", func(context.Context) error {
-				t.Error("written")
-				return nil
-			})
-			var failed *RedisError
-			ok := errors.As(err, &failed)
-			if !ok || failed.Op != "update" || failed.Key != "k" {
-				t.Errorf("Update: %v", err)
-			}
-			rule.Remove()
-			redistest.Await(t, "others store again", func() bool {
-				mustGet(t, f.guards[1], "k", db.load)
-				return f.exists(f.value("k"))
-			})
+	}, func(t *testing.T, _ string, match redistest.Match) {
+		f, proxy := broken(t, shared, Config{RedisTimeout: brisk, LeaseTTL: brisk})
+		db := newRow("old")
+		f.expectUntouched("k", "old", db)
+		rule := proxy.On(match, redistest.ReplyError("READONLY for a while"))
+		err := f.guards[0].Update(context.Background(), "k", func(context.Context) error {
+			t.Error("written")
+			return nil
 		})
-	}
+		var failed *RedisError
+		ok := errors.As(err, &failed)
+		if !ok || failed.Op != "update" || failed.Key != "k" {
+			t.Errorf("Update: %v", err)
+		}
+		rule.Remove()
+		redistest.Await(t, "others store again", func() bool {
+			mustGet(t, f.guards[1], "k", db.load)
+			return f.exists(f.value("k"))
+		})
+	})
 }
 
 func TestUpdateAnywayWritesAndLeavesAnInvalidationPending(t *testing.T) {
@@ -236,10 +226,7 @@ func TestUpdateAnywayWritesAndLeavesAnInvalidationPending(t *testing.T) {
 	db := newRow("old")
 	f.expectUntouched("k", "old", db)
 	proxy.Refuse(true)
-	err := f.guards[0].Update(context.Background(), "k", db.write("new"))
-	if failed := (*RedisError)(nil); !errors.As(err, &failed) || failed.Op != "invalidate" {
-		t.Errorf("Update: %v", err)
-	}
+	expectRedisError(t, f.guards[0].Update(context.Background(), "k", db.write("new")), "invalidate", "")
 	expect.Equal(t, "written", db.value.Load().(string), "new")
 	expect.Equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
 	proxy.Refuse(false)
@@ -254,8 +241,7 @@ func TestUpdateSurvivesFaultsAtItsEnd(t *testing.T) {
 		redistest.SwallowReply, redistest.DropReply, redistest.CutBefore, redistest.Hold, redistest.HoldReply,
 		redistest.ReplyError("LOADING Redis is loading"),
 	} {
-		t.Run(string(fault), func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, string(fault), func(t *testing.T) {
 			f, proxy := broken(t, shared, Config{RedisTimeout: patienceFor(fault), LeaseTTL: 2 * brisk})
 			db := newRow("old")
 			f.expectUntouched("k", "old", db)

@@ -194,25 +194,22 @@ func TestALoaderThatUpdatesItsOwnKeyStoresNothingOld(t *testing.T) {
 
 func TestUpdateManyLocksOverlappingSetsWithoutDeadlock(t *testing.T) {
 	t.Parallel()
-	for name, build := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, build(t), 2, Config{})
-			db := newRow("0")
-			var all sync.WaitGroup
-			for i, keys := range [][]string{{"a", "b", "c"}, {"c", "b"}, {"b", "a", "b"}, {"c", "a"}} {
-				for range 5 {
-					all.Go(func() {
-						expect.ErrorIs(t, f.guards[i%2].UpdateMany(context.Background(), keys, db.write("1")))
-					})
-				}
+	expect.Each(t, map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster}, func(t *testing.T, _ string, build func(*testing.T) arena) {
+		f := newFleet(t, build(t), 2, Config{})
+		db := newRow("0")
+		var all sync.WaitGroup
+		for i, keys := range [][]string{{"a", "b", "c"}, {"c", "b"}, {"b", "a", "b"}, {"c", "a"}} {
+			for range 5 {
+				all.Go(func() {
+					expect.ErrorIs(t, f.guards[i%2].UpdateMany(context.Background(), keys, db.write("1")))
+				})
 			}
-			all.Wait()
-			for _, key := range []string{"a", "b", "c"} {
-				f.expectUntouched(key, "1", db)
-			}
-		})
-	}
+		}
+		all.Wait()
+		for _, key := range []string{"a", "b", "c"} {
+			f.expectUntouched(key, "1", db)
+		}
+	})
 }
 
 func TestUpdateTakesTwoRoundTrips(t *testing.T) {

@@ -2,7 +2,6 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -27,9 +26,7 @@ func TestAWriteThatIgnoresItsContextDoesNotHoldOthersUpForEver(t *testing.T) {
 	}()
 	ctx := <-begun
 	<-ctx.Done()
-	if cause := context.Cause(ctx); !errors.Is(cause, rwlock.ErrLeaseLost) {
-		t.Errorf("the context of write ended with %v", cause)
-	}
+	expect.ErrorIs(t, context.Cause(ctx), rwlock.ErrLeaseLost)
 	expect.Equal(t, "another Update", f.guards[1].Update(context.Background(), "k", db.write("new")), nil)
 	redistest.Await(t, "loads store again", func() bool {
 		expect.Equal(t, "Get", mustGet(t, f.guards[1], "k", db.load), "new")
@@ -37,41 +34,35 @@ func TestAWriteThatIgnoresItsContextDoesNotHoldOthersUpForEver(t *testing.T) {
 	})
 	close(release)
 	err := <-first
-	if !errors.Is(err, rwlock.ErrLeaseLost) || !strings.Contains(err.Error(), fmt.Sprintf("UpdateTimeout (%v)", brisk)) {
-		t.Error(err)
-	}
+	expect.ErrorIs(t, err, rwlock.ErrLeaseLost)
+	expect.Says(t, err, fmt.Sprintf("UpdateTimeout (%v)", brisk))
 	f.expectUntouched("k", "new", db) // what write may have written is not served from before
 }
 
 func TestAWriteWithinUpdateTimeoutHoldsItsLockHoweverLongTheLeaseIs(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]time.Duration{"a minute": time.Minute, "no limit": off} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, standalone(t), 1, Config{LeaseTTL: brisk, UpdateTimeout: limit})
-			var err error
-			for range 5 { // a process that has no processor for as long as a lease loses it
-				if err = f.guards[0].Update(context.Background(), "k", func(ctx context.Context) error {
-					hold(t, 5*brisk/2) // more than two leases
-					held := f.exists(f.intent("k"))
-					if ctx.Err() == nil {
-						expect.Equal(t, "intent", held, true)
-					}
-					return ctx.Err()
-				}); err == nil {
-					return
+	expect.Each(t, map[string]time.Duration{"a minute": time.Minute, "no limit": off}, func(t *testing.T, _ string, limit time.Duration) {
+		f := newFleet(t, standalone(t), 1, Config{LeaseTTL: brisk, UpdateTimeout: limit})
+		var err error
+		for range 5 { // a process that has no processor for as long as a lease loses it
+			if err = f.guards[0].Update(context.Background(), "k", func(ctx context.Context) error {
+				hold(t, 5*brisk/2) // more than two leases
+				held := f.exists(f.intent("k"))
+				if ctx.Err() == nil {
+					expect.Equal(t, "intent", held, true)
 				}
+				return ctx.Err()
+			}); err == nil {
+				return
 			}
-			t.Error(err)
-		})
-	}
+		}
+		t.Error(err)
+	})
 }
 
 func TestUpdateTimeoutIsNotShorterThanALease(t *testing.T) {
 	t.Parallel()
-	if _, err := New(shared.Client(t), Config{UpdateTimeout: time.Second}); err == nil || !strings.Contains(err.Error(), "Config.UpdateTimeout") {
-		t.Error(err)
-	}
+	expect.Says(t, expect.Err(New(shared.Client(t), Config{UpdateTimeout: time.Second})), "Config.UpdateTimeout")
 	expect.Equal(t, "default", Config{}.withDefaults().UpdateTimeout, time.Minute)
 	expect.Equal(t, "default of a long lease", Config{LeaseTTL: time.Hour}.withDefaults().UpdateTimeout, time.Hour)
 }
@@ -97,11 +88,7 @@ func TestAnUpdateThatStandsIsToldAsAnIntentIs(t *testing.T) {
 		stop()
 		<-got
 		line := lines(log(), "a load waits for an Update")[0]
-		for _, part := range []string{"level=WARN", "key=k", "by=" + g.cfg.Instance, "for=1h"} {
-			if !strings.Contains(line, part) {
-				t.Errorf("%q is not in %s", part, line)
-			}
-		}
+		expect.Says(t, line, "level=WARN", "key=k", "by="+g.cfg.Instance, "for=1h")
 		return nil
 	}))
 	expect.Equal(t, "in the end", g.Stats().Intents, 0)

@@ -35,30 +35,27 @@ func TestTheKeysOfAnUpdateManyShareTwoRequests(t *testing.T) {
 // It waits for one lock after the other, and so holds none that others may need to get on.
 func TestUpdateManyGivesUpWhatItGotIfAnotherKeyIsTaken(t *testing.T) {
 	t.Parallel()
-	for name, build := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, build(t), 2, Config{RedisTimeout: bearing})
-			db := newRow("old")
-			taken := beginUpdate(f, 1, db, "new", "b")
-			<-taken.began
-			many := make(chan error, 1)
-			go func() {
-				many <- f.guards[0].UpdateMany(context.Background(), []string{"c", "a", "b"}, db.write("newest"))
-			}()
-			redistest.Await(t, "it waits", func() bool { return f.lockInfo("b").WaitingWriters == 1 })
-			redistest.Await(t, "the last key is free", func() bool { return f.lockInfo("c").Token == "" && !f.exists(f.intent("c")) })
-			expect.Equal(t, "announced", f.exists(f.intent("a")), false)
-			expect.Equal(t, "another", f.guards[1].Update(context.Background(), "c", db.write("newer")), nil)
-			taken.release <- nil
-			expect.Equal(t, "UpdateMany", <-many, nil)
-			for _, key := range []string{"a", "b", "c"} {
-				f.expectUntouched(key, "newest", db)
-				expect.Equal(t, key+": intent", f.exists(f.intent(key)), false)
-				expect.Equal(t, key+": holder", f.lockInfo(key).Token, "")
-			}
-		})
-	}
+	expect.Each(t, map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster}, func(t *testing.T, _ string, build func(*testing.T) arena) {
+		f := newFleet(t, build(t), 2, Config{RedisTimeout: bearing})
+		db := newRow("old")
+		taken := beginUpdate(f, 1, db, "new", "b")
+		<-taken.began
+		many := make(chan error, 1)
+		go func() {
+			many <- f.guards[0].UpdateMany(context.Background(), []string{"c", "a", "b"}, db.write("newest"))
+		}()
+		redistest.Await(t, "it waits", func() bool { return f.lockInfo("b").WaitingWriters == 1 })
+		redistest.Await(t, "the last key is free", func() bool { return f.lockInfo("c").Token == "" && !f.exists(f.intent("c")) })
+		expect.Equal(t, "announced", f.exists(f.intent("a")), false)
+		expect.Equal(t, "another", f.guards[1].Update(context.Background(), "c", db.write("newer")), nil)
+		taken.release <- nil
+		expect.Equal(t, "UpdateMany", <-many, nil)
+		for _, key := range []string{"a", "b", "c"} {
+			f.expectUntouched(key, "newest", db)
+			expect.Equal(t, key+": intent", f.exists(f.intent(key)), false)
+			expect.Equal(t, key+": holder", f.lockInfo(key).Token, "")
+		}
+	})
 }
 
 // locksOf are the locks of the Guard's updates, for somebody who looks at them.
@@ -88,8 +85,7 @@ func TestAnUpdateWhoseRequestsOrRepliesAreLostLeavesNothingBehind(t *testing.T) 
 				if many := len(keys) > 1; many && (script == "unlock_put" || fault != redistest.SwallowReply && fault != redistest.CutBefore) {
 					continue
 				}
-				t.Run(script+", "+string(fault)+" "+keys[0], func(t *testing.T) {
-					t.Parallel()
+				expect.Beside(t, script+", "+string(fault)+" "+keys[0], func(t *testing.T) {
 					f, proxy := broken(t, shared, Config{RedisTimeout: patienceFor(fault), LeaseTTL: 2 * brisk})
 					db, writes := newRow("old"), 0
 					_ = f.guards[1].Update(context.Background(), "j", db.write("old")) // the server knows the scripts then

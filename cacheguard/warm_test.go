@@ -88,30 +88,27 @@ func TestWarmWithoutLoadManyLoadsAQuarterOfMaxLoadsAtATime(t *testing.T) {
 
 func TestWarmWaitsUntilNoCallersLoadWaits(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]Config{"MaxLoads": {MaxLoads: 1}, "FleetLoads": {Limiter: permitsOf(1)}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, db := newFleet(t, standalone(t), 1, cfg), new(rack)
-			g, c := f.guards[0], newCaches(t, f, db.config())[0]
-			callers := newSource("v")
-			first := async(g, "first", callers.load)
-			<-callers.begun
-			warm := asyncWarm(context.Background(), c, numbers(3), WarmConfig{})
-			second := async(g, "second", callers.load)
-			redistest.Await(t, "the caller's load queues", func() bool {
-				s := g.Stats()
-				return s.Of("loads_queued")+s.Of("limiter_queued") == 1 && s.Warming == 1
-			})
-			callers.release <- struct{}{}
-			want(t, first, "v")
-			<-callers.begun
-			expect.Equal(t, "queries of Warm", len(db.calls()), 0)
-			callers.release <- struct{}{}
-			want(t, second, "v")
-			w := <-warm
-			expect.Equal(t, "warmed", fmt.Sprint(w.Warmed, " ", w.err), "{3 0 0} <nil>")
+	expect.Each(t, map[string]Config{"MaxLoads": {MaxLoads: 1}, "FleetLoads": {Limiter: permitsOf(1)}}, func(t *testing.T, _ string, cfg Config) {
+		f, db := newFleet(t, standalone(t), 1, cfg), new(rack)
+		g, c := f.guards[0], newCaches(t, f, db.config())[0]
+		callers := newSource("v")
+		first := async(g, "first", callers.load)
+		<-callers.begun
+		warm := asyncWarm(context.Background(), c, numbers(3), WarmConfig{})
+		second := async(g, "second", callers.load)
+		redistest.Await(t, "the caller's load queues", func() bool {
+			s := g.Stats()
+			return s.Of("loads_queued")+s.Of("limiter_queued") == 1 && s.Warming == 1
 		})
-	}
+		callers.release <- struct{}{}
+		want(t, first, "v")
+		<-callers.begun
+		expect.Equal(t, "queries of Warm", len(db.calls()), 0)
+		callers.release <- struct{}{}
+		want(t, second, "v")
+		w := <-warm
+		expect.Equal(t, "warmed", fmt.Sprint(w.Warmed, " ", w.err), "{3 0 0} <nil>")
+	})
 }
 
 func TestACallerDoesNotWaitForTheSlotThatWarmWaitsFor(t *testing.T) {
@@ -181,19 +178,12 @@ func TestWhatCannotBeCachedIsNotWarmed(t *testing.T) {
 	f.guards[0].Bypass(true)
 	w, err := c.Warm(context.Background(), numbers(3), WarmConfig{})
 	expect.Equal(t, "warmed", w, Warmed{Failed: 3})
-	if !errors.As(err, new(*RedisError)) {
-		t.Error(err)
-	}
+	expectRedisError(t, err, "", "")
 	expect.Equal(t, "queries", fmt.Sprint(db.calls(), db.one.Load()), "[] 0")
 	f.guards[0].Bypass(false)
 	w, err = c.Warm(context.Background(), slices.Values([]int(nil)), WarmConfig{})
 	expect.Equal(t, "nothing", fmt.Sprint(w, " ", err), "{0 0 0} <nil>")
-	_, err = c.Warm(context.Background(), numbers(3), WarmConfig{Batch: -1, Pause: 5})
-	for _, field := range []string{"WarmConfig.Batch", "WarmConfig.Pause"} {
-		if err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("no %s in: %v", field, err)
-		}
-	}
+	expect.Says(t, expect.Err(c.Warm(context.Background(), numbers(3), WarmConfig{Batch: -1, Pause: 5})), "WarmConfig.Batch", "WarmConfig.Pause")
 }
 
 // storedThings is how many of the things are in Redis.
@@ -251,22 +241,19 @@ func TestWhatWarmHasLoadedWhileAnUnrelatedTagWasInvalidatedIsLoadedOnceMoreAndSt
 
 func TestWhatIsRejectedAgainCountsAsFailed(t *testing.T) {
 	t.Parallel()
-	for name, do := range map[string]func(*Guard) error{
+	expect.Each(t, map[string]func(*Guard) error{
 		"they have other tags now":  func(g *Guard) error { return g.InvalidateTags(context.Background(), "unrelated") },
 		"the keys were invalidated": func(g *Guard) error { return g.Invalidate(context.Background(), "thing:1", "thing:2") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, queries, stored := disturbed(t, rand.Text, 2, 2, do)
-			expect.Equal(t, "warmed", w.Warmed, Warmed{Failed: 2})
-			expect.Equal(t, "queries", queries, "[2 2] 4")
-			expect.Equal(t, "stored", stored, 0)
-			var key *KeyError
-			if !errors.As(w.err, &key) || !errors.Is(w.err, errRejected) || !strings.HasPrefix(key.Key, "thing:") {
-				t.Error(w.err)
-			}
-		})
-	}
+	}, func(t *testing.T, _ string, do func(*Guard) error) {
+		w, queries, stored := disturbed(t, rand.Text, 2, 2, do)
+		expect.Equal(t, "warmed", w.Warmed, Warmed{Failed: 2})
+		expect.Equal(t, "queries", queries, "[2 2] 4")
+		expect.Equal(t, "stored", stored, 0)
+		var key *KeyError
+		if !errors.As(w.err, &key) || !errors.Is(w.err, errRejected) || !strings.HasPrefix(key.Key, "thing:") {
+			t.Error(w.err)
+		}
+	})
 }
 
 func TestLoadedIsWhatIsStoredOrNeedNotBe(t *testing.T) {
@@ -300,8 +287,5 @@ func TestWarmCountsAsFailedWhatRedisDoesNotConfirm(t *testing.T) {
 	defer rule.Release()
 	w, err := c.Warm(context.Background(), numbers(1), WarmConfig{})
 	expect.Equal(t, "warmed", w, Warmed{Failed: 1})
-	var redis *RedisError
-	if !errors.As(err, &redis) || redis.Op != "fill" {
-		t.Error(err)
-	}
+	expectRedisError(t, err, "fill", "")
 }

@@ -72,8 +72,7 @@ func TestAnUpdateWhoseLeaseIsLostSaysSoThoughRedisDoesNotAnswer(t *testing.T) {
 	const lease = 3 * time.Second // longer than a busy machine stands still for
 	for name, keys := range map[string][]string{"Update": {"k"}, "UpdateMany": {"a", "b"}, "under a WriteLock": {"l"}} {
 		for returned, write := range map[string]func(context.Context) error{"nil": func(context.Context) error { return nil }, "the error": context.Context.Err} {
-			t.Run(name+", returns "+returned, func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, name+", returns "+returned, func(t *testing.T) {
 				f, proxy := broken(t, shared, Config{LeaseTTL: lease, RedisTimeout: brisk})
 				g, prefix := f.guards[0], f.guards[0].cfg.Prefix
 				if name == "under a WriteLock" {
@@ -133,10 +132,7 @@ func TestUpdateAnywayWritesUnderTheWriteLock(t *testing.T) {
 		return nil
 	})
 	expect.Equal(t, "it was written", written, true)
-	var e *RedisError
-	if !errors.As(err, &e) || e.Op != "invalidate" {
-		t.Errorf("%v", err)
-	}
+	expectRedisError(t, err, "invalidate", "")
 }
 
 func TestCloseEndsWaitsForAWriteLock(t *testing.T) {

@@ -142,10 +142,7 @@ func TestAnAlsoThatFailedAsksRedisAgain(t *testing.T) {
 		alsoOf(t, f.guards[0], func(t *testing.T, also func(context.Context, Changes, ...Changes) error) {
 			refused := proxy.On(scriptOf(script), redistest.ReplyError("OOM command not allowed"))
 			for range 3 {
-				err := also(t.Context(), named)
-				if failed := (*RedisError)(nil); !errors.As(err, &failed) || failed.Op != "intend" {
-					t.Errorf("refused: %v", err)
-				}
+				expectRedisError(t, also(t.Context(), named), "intend", "")
 			}
 			refused.Remove()
 			expect.Equal(t, "stands", stands(), false)

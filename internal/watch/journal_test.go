@@ -64,9 +64,7 @@ func TestATroubleThatComesAndGoesIsLoggedOnceInTenSeconds(t *testing.T) {
 		time.Sleep(9*time.Second + 1)
 		expect.Equal(t, "one that goes on, after a second", lines(text(), `trouble" key=k for=1s more=49`), 1)
 		e.end("cost", 7)
-		if !strings.Contains(text(), "more=49") || !strings.Contains(text(), "lasted=10s cost=7") || !strings.Contains(text(), "key=k") {
-			t.Error(text())
-		}
+		expect.Says(t, text(), "more=49", "lasted=10s cost=7", "key=k")
 	})
 }
 
@@ -191,9 +189,7 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 			"redis is slow", "redis is quick", "redis unavailable", "loads for itself error=i/o timeout", "requests_failed=12000", "loads_without_redis=12000", "keys_pending=1",
 			"loads wait for MaxLoads", "loads_that_waited=100",
 		} {
-			if n := lines(strings.ReplaceAll(text(), `"`, ""), once); n != 1 {
-				t.Errorf("%q is in %d lines", once, n)
-			}
+			expect.Equal(t, once, lines(strings.ReplaceAll(text(), `"`, ""), once), 1)
 		}
 		expect.Equal(t, "slow loads", lines(text(), "slow load"), 6)
 		expect.Equal(t, "lines", strings.Count(text(), "\n"), 6+6)
@@ -366,9 +362,7 @@ func TestTheLineOfASlowRedisSaysWhatIsKnown(t *testing.T) {
 		j.Open(Config{Logger: logger})
 		j.Slow(2, 30*time.Millisecond, c.loads, "load first")
 		j.Close()
-		if !strings.Contains(log(), c.says) {
-			t.Errorf("loads of %v: %s", c.loads, log())
-		}
+		expect.Says(t, log(), c.says)
 	}
 }
 

@@ -39,9 +39,8 @@ func TestKeysHaveRunsOfTheirOwn(t *testing.T) {
 		first, second := do(t.Context(), &g, "a", a.run), do(t.Context(), &g, "b", b.run)
 		b.end <- 2
 		a.end <- 1
-		if x, y := first.outcome(), second.outcome(); x != (outcome{1, false, nil}) || y != (outcome{2, false, nil}) {
-			t.Errorf("a: %+v, b: %+v", x, y)
-		}
+		expect.Equal(t, "a", first.outcome(), outcome{1, false, nil})
+		expect.Equal(t, "b", second.outcome(), outcome{2, false, nil})
 	})
 }
 
@@ -68,9 +67,7 @@ func TestOthersGetTheResultWhenTheFirstCallerLeaves(t *testing.T) {
 			t.Errorf("the first: %+v", got)
 		}
 		expect.Equal(t, "callers that are left", g.Count(nil).Callers, 1)
-		if ctx := <-run.began; ctx.Err() != nil {
-			t.Errorf("the run was cancelled: %v", context.Cause(ctx))
-		}
+		expect.ErrorIs(t, (<-run.began).Err())
 		run.end <- 42
 		expect.Equal(t, "the other", other.outcome(), outcome{42, true, nil})
 	})
@@ -116,16 +113,13 @@ func TestCallerAfterTheLastHasLeftGetsANewRunWhileTheOldOneStillEnds(t *testing.
 		do(t.Context(), &g, "k", slow.run).leave()
 		synctest.Wait()
 		second := do(t.Context(), &g, "k", next.run)
-		if next.runs() != 1 {
-			t.Fatal("no new run")
-		}
+		expect.Equal(t, "new runs", next.runs(), 1)
 		slow.end <- 1 // must neither answer nor forget the new one
 		synctest.Wait()
 		third := do(t.Context(), &g, "k", never(t))
 		next.end <- 2
-		if a, b := second.outcome(), third.outcome(); a != (outcome{2, false, nil}) || b != (outcome{2, true, nil}) {
-			t.Errorf("second: %+v, third: %+v", a, b)
-		}
+		expect.Equal(t, "second", second.outcome(), outcome{2, false, nil})
+		expect.Equal(t, "third", third.outcome(), outcome{2, true, nil})
 	})
 }
 
@@ -139,9 +133,7 @@ func TestRunHasTheValuesOfItsFirstCallerAndNotItsCancellation(t *testing.T) {
 		defer cancel()
 		first := do(ctx, &g, "k", run.run)
 		other := do(context.WithValue(t.Context(), ctxKey{}, "other"), &g, "k", never(t))
-		if got := first.outcome(); !errors.Is(got.err, context.DeadlineExceeded) {
-			t.Errorf("the first: %+v", got)
-		}
+		expect.ErrorIs(t, first.outcome().err, context.DeadlineExceeded)
 		runCtx := <-run.began
 		expect.Equal(t, "its value", runCtx.Value(ctxKey{}), "first")
 		if _, has := runCtx.Deadline(); has || runCtx.Err() != nil {

@@ -62,9 +62,7 @@ func TestStartedRunGoesOnWhenItsOnlyCallerHasLeft(t *testing.T) {
 		g.Start(t.Context(), "k", run.run)
 		do(t.Context(), &g, "k", never(t)).leave()
 		synctest.Wait()
-		if ctx := <-run.began; ctx.Err() != nil {
-			t.Errorf("the run was cancelled: %v", context.Cause(ctx))
-		}
+		expect.ErrorIs(t, (<-run.began).Err())
 		c := do(t.Context(), &g, "k", never(t))
 		run.end <- 42
 		expect.Equal(t, "the next caller", c.outcome(), outcome{42, true, nil})
@@ -77,14 +75,10 @@ func TestARunThatIsKeptGoesOnWhenItsLastCallerHasLeft(t *testing.T) {
 		run := newGate()
 		ctx, leave := context.WithCancel(t.Context())
 		ticket, err := g.Enter(ctx, "k", run.run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, err)
 		ticket.Keep()
 		leave()
-		if _, err := ticket.Wait(ctx, nil, func(int) bool { return true }); err == nil {
-			t.Error("the caller has not left")
-		}
+		expect.Fails(t, expect.Err(ticket.Wait(ctx, nil, func(int) bool { return true })))
 		again := do(t.Context(), &g, "k", never(t))
 		run.end <- 42
 		expect.Equal(t, "a caller that comes again", again.outcome(), outcome{42, true, nil})
@@ -151,9 +145,7 @@ func TestCloseCancelsRunsAndWaitsForThem(t *testing.T) {
 		for _, run := range []*gate{called, started} {
 			ctx := <-run.began
 			<-ctx.Done()
-			if cause := context.Cause(ctx); !errors.Is(cause, flight.ErrClosed) {
-				t.Errorf("cause = %v, want ErrClosed", cause)
-			}
+			expect.ErrorIs(t, context.Cause(ctx), flight.ErrClosed)
 		}
 		for _, run := range []*gate{called, started, abandoned} {
 			synctest.Wait()

@@ -109,9 +109,7 @@ func TestTheLastWhoLeavesEndsTheCallWhetherItWaitsOrRuns(t *testing.T) {
 		}
 		cancel()
 		for _, got := range []outcome{<-a, <-b} {
-			if !errors.Is(got.Err, context.Canceled) {
-				t.Error(got)
-			}
+			expect.ErrorIs(t, got.Err, context.Canceled)
 		}
 		c.Skip("c")
 		<-c.done
@@ -130,9 +128,7 @@ func TestMembersDoNotWaitForALoaderThatIgnoresItsLimitButItKeepsItsRight(t *test
 		cancel(over)
 		return ctx, func() {}
 	}
-	if got := <-obtain(context.Background(), c, "a"); !errors.Is(got.Err, over) {
-		t.Error(got)
-	}
+	expect.ErrorIs(t, (<-obtain(context.Background(), c, "a")).Err, over)
 	expect.Equal(t, "rights given back", len(s.freed), 0)
 	s.release <- nil
 	<-s.freed

@@ -29,12 +29,13 @@ func TestEachQuestionHasItsReason(t *testing.T) {
 		}
 		s.Put(gate, true)
 	}
-	for name, c := range map[string]struct {
+	type example struct {
 		put    func(*Switch)
 		key    string
 		why    error
 		bypass bool // it matches ErrBypassed
-	}{
+	}
+	expect.Each(t, map[string]example{
 		"nothing":             {key: "k"},
 		"the process":         {key: "k", put: func(s *Switch) { s.Here(true) }, why: ErrBypassed, bypass: true},
 		"on again":            {key: "k", put: func(s *Switch) { s.Here(true); s.Here(false) }},
@@ -47,19 +48,16 @@ func TestEachQuestionHasItsReason(t *testing.T) {
 		"the first of all":    {key: "pending", put: func(s *Switch) { s.Here(true) }, why: ErrBypassed, bypass: true},
 		"intents, by pastOf":  {key: "k", put: func(s *Switch) { s.Put(Intents, true) }},
 		"pending, of another": {key: "k", put: func(s *Switch) { s.Put(Pending, true) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(pending{"pending": true})
-			if c.put != nil {
-				c.put(s)
-			}
-			got := s.Why(context.Background(), c.key)
-			expect.ErrorIs(t, got, c.why)
-			expect.Equal(t, "is a bypass", errors.Is(got, ErrBypassed), c.bypass)
-			if got != nil && c.key == "k" {
-				expect.Equal(t, "a hit sees it", s.None(), false)
-			}
-		})
-	}
+	}, func(t *testing.T, _ string, c example) {
+		s := open(pending{"pending": true})
+		if c.put != nil {
+			c.put(s)
+		}
+		got := s.Why(context.Background(), c.key)
+		expect.ErrorIs(t, got, c.why)
+		expect.Equal(t, "is a bypass", errors.Is(got, ErrBypassed), c.bypass)
+		if got != nil && c.key == "k" {
+			expect.Equal(t, "a hit sees it", s.None(), false)
+		}
+	})
 }

@@ -97,9 +97,7 @@ func TestAnotherKeysEntryIsDamage(t *testing.T) {
 	t.Parallel()
 	entry := stored(Entry{Kind: Raw, Stamp: Stamp{Prefix: Epoch{1}}, Payload: []byte("secret")})
 	for _, other := range []string{"", "user:2", "user:", "user:11", "ruse:1"} {
-		if _, err := DecodeEntry(other, entry); !errors.Is(err, errDamaged) {
-			t.Errorf("%q: %v", other, err)
-		}
+		expect.ErrorIs(t, expect.Err(DecodeEntry(other, entry)), errDamaged)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/manual"
 )
 
@@ -112,7 +113,5 @@ func TestAManualClockHasNoSteps(t *testing.T) {
 	m.Advance(time.Hour)
 	c.Note("k", begin, m.Now()) // the server's clock is about to be moved
 	c.Note("k", m.Now(), m.Now())
-	if age := c.Age("k", begin); age != time.Hour {
-		t.Errorf("age %v", age)
-	}
+	expect.Equal(t, "age", c.Age("k", begin), time.Hour)
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // repeats makes the notices of a process with two parts, and collects what it repeats.
@@ -51,20 +54,14 @@ func TestASourceSaysItsLastNumberAgainAfterAboutOneAndFourSeconds(t *testing.T) 
 			t.Fatalf("said %q while notices may be under way", said())
 		}
 		time.Sleep(gathering)
-		if want := []string{"1: me/1 2= 1"}; !slices.Equal(said(), want) {
-			t.Fatalf("said %q, want %q", said(), want)
-		}
+		expect.Equal(t, "said", strings.Join(said(), ", "), "1: me/1 2= 1")
 		n.NextOfMany(0, All)
 		time.Sleep(3 * time.Second)
-		if want := []string{"1: me/1 2= 1", "0: me/0 1= 1", "1: me/1 2= 1"}; !slices.Equal(said(), want) {
-			t.Fatalf("said %q, want %q", said(), want)
-		}
+		expect.Equal(t, "said", strings.Join(said(), ", "), "1: me/1 2= 1, 0: me/0 1= 1, 1: me/1 2= 1")
 		time.Sleep(time.Minute)
 		n.Next(1, "k")
 		time.Sleep(time.Minute)
-		if want := []string{"0: me/0 1= 1", "1: me/1 3= 3", "1: me/1 3= 3"}; !slices.Equal((said())[3:], want) {
-			t.Fatalf("then said %q, want %q", (said())[3:], want)
-		}
+		expect.Equal(t, "then said", strings.Join(said()[3:], ", "), "0: me/0 1= 1, 1: me/1 3= 3, 1: me/1 3= 3")
 	})
 }
 
@@ -79,22 +76,17 @@ func TestANumberThatIsRefusedIsRepeatedUntilItIsNot(t *testing.T) {
 		time.Sleep(gathering + time.Millisecond)
 		n.Next(1, "k") // gathered by another Repeat, which is refused, too
 		time.Sleep(time.Minute)
-		if n := n.Refused(); n != 2 {
-			t.Errorf("%d are refused, want 2", n)
-		}
+		expect.Equal(t, "refused", n.Refused(), 2)
 		if all := said(); all[len(all)-1] != "1: me/1 2= 1" || len(all) > 40 {
 			t.Errorf("said %q; want both numbers in the end, now and then", all)
 		}
 		mute.Store(false)
 		time.Sleep(time.Minute)
-		if n := n.Refused(); n != 0 || !slices.Equal(told, []string{"channel", ""}) {
-			t.Errorf("%d are refused, told %q", n, told)
-		}
+		expect.Equal(t, "refused", n.Refused(), 0)
+		expect.Equal(t, "told", strings.Join(told, ", "), "channel, ")
 		before := len(said())
 		time.Sleep(time.Minute)
-		if after := len(said()); after != before {
-			t.Errorf("still said %q", said()[before:])
-		}
+		expect.Equal(t, "said after that", len(said()), before)
 	})
 }
 
@@ -120,16 +112,14 @@ func TestALastNoticeThatIsLostIsMissedWhenItsNumberIsRepeated(t *testing.T) {
 				before(t, tier)
 				tier.set("k", "v")
 				repeat(t, tier, "a", 9, 10)
-				expect(t, tier.Get("k"), nil)
+				has(t, tier.Get("k"), nil)
 				time.Sleep(grace + time.Millisecond)
-				if tier.GetAnyway("k") != nil {
-					t.Error("not void")
-				}
+				expect.Equal(t, "value", tier.GetAnyway("k"), nil)
 				tier.set("k", "v")
 				repeat(t, tier, "a", 9, 10)
-				expect(t, tier.Get("k"), "v")
+				has(t, tier.Get("k"), "v")
 				hear(t, tier, "a", 11)
-				expect(t, tier.Get("k"), "v")
+				has(t, tier.Get("k"), "v")
 			})
 		})
 	}
@@ -145,9 +135,9 @@ func TestARepetitionOfWhatNobodyListenedToChangesNothing(t *testing.T) {
 		tier.set("k", "v")
 		repeat(t, tier, "a", 9, 10)
 		repeat(t, tier, "b", 7, 8)
-		expect(t, tier.Get("k"), "v")
+		has(t, tier.Get("k"), "v")
 		repeat(t, tier, "b", 8, 9)
-		expect(t, tier.Get("k"), nil)
+		has(t, tier.Get("k"), nil)
 	})
 }
 
@@ -158,9 +148,9 @@ func TestARepetitionOfWhatWasHeardChangesNothing(t *testing.T) {
 		tier.set("k", "v")
 		repeat(t, tier, "a", 7, 9)
 		repeat(t, tier, "a", 8, 8)
-		expect(t, tier.Get("k"), "v")
+		has(t, tier.Get("k"), "v")
 		time.Sleep(2 * grace)
-		expect(t, tier.Get("k"), "v")
+		has(t, tier.Get("k"), "v")
 	})
 }
 
@@ -171,16 +161,16 @@ func TestANoticeThatComesAfterItsRepetitionEndsTheWait(t *testing.T) {
 		tier.set("k", "v")
 		repeat(t, tier, "a", 7, 9)
 		hear(t, tier, "a", 9)
-		expect(t, tier.Get("k"), nil)
+		has(t, tier.Get("k"), nil)
 		hear(t, tier, "a", 8)
-		expect(t, tier.Get("k"), "v")
+		has(t, tier.Get("k"), "v")
 		repeat(t, tier, "a", 10, 11)
 		hear(t, tier, "a", 10)
-		expect(t, tier.Get("k"), nil)
+		has(t, tier.Get("k"), nil)
 		hear(t, tier, "a", 11)
-		expect(t, tier.Get("k"), "v")
+		has(t, tier.Get("k"), "v")
 		time.Sleep(2 * grace)
-		expect(t, tier.Get("k"), "v")
+		has(t, tier.Get("k"), "v")
 	})
 }
 
@@ -216,14 +206,12 @@ func TestWhatWasRefusedStaysRefusedWhileRedisDoesNotAnswer(t *testing.T) {
 		silent.Store(true)
 		mute.Store(false)
 		time.Sleep(time.Minute)
-		if n := n.Refused(); n != 1 || !slices.Equal(told, []string{"channel"}) {
-			t.Errorf("while Redis does not answer, %d are refused, told %q", n, told)
-		}
+		expect.Equal(t, "refused", n.Refused(), 1)
+		expect.Equal(t, "told", strings.Join(told, ", "), "channel")
 		silent.Store(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if n := n.Refused(); n != 0 || !slices.Equal(told, []string{"channel", ""}) {
-			t.Errorf("%d are refused, told %q", n, told)
-		}
+		expect.Equal(t, "refused", n.Refused(), 0)
+		expect.Equal(t, "told", strings.Join(told, ", "), "channel, ")
 	})
 }

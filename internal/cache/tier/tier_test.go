@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
@@ -19,9 +20,7 @@ func newTier(t *testing.T, l Limits) (*Tier, *atomic.Bool) {
 		l.TTL = time.Hour
 	}
 	tier, err := New(l, live.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, err)
 	t.Cleanup(tier.Close)
 	return tier, live
 }
@@ -32,29 +31,27 @@ func (t *Tier) set(key, value string) {
 	t.Keep(key, t.Mark(key), new(Item), value, len(value), time.Hour, time.Hour)
 }
 
-func expect(t *testing.T, i *Item, want any) {
+func has(t *testing.T, i *Item, want any) {
 	t.Helper()
 	var got any
 	if i != nil {
 		got = i.Value
 	}
-	if got != want {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.Equal(t, "value", got, want)
 }
 
 func TestWhatWasReadIsKept(t *testing.T) {
 	t.Parallel()
 	tier, _ := newTier(t, entries(10))
-	expect(t, tier.Get("k"), nil)
+	has(t, tier.Get("k"), nil)
 	tier.set("k", "v")
-	expect(t, tier.Get("k"), "v")
-	expect(t, tier.GetAnyway("k"), "v")
+	has(t, tier.Get("k"), "v")
+	has(t, tier.GetAnyway("k"), "v")
 	tier.set("k", "w")
-	expect(t, tier.Get("k"), "w")
+	has(t, tier.Get("k"), "w")
 	tier.Forget("k")
-	expect(t, tier.Get("k"), nil)
-	expect(t, tier.GetAnyway("k"), nil)
+	has(t, tier.Get("k"), nil)
+	has(t, tier.GetAnyway("k"), nil)
 }
 
 func TestWhatIsReadWhileTheKeyIsForgottenIsNotKept(t *testing.T) {
@@ -75,7 +72,7 @@ func TestWhatIsReadWhileTheKeyIsForgottenIsNotKept(t *testing.T) {
 			t.Error(name, ": kept")
 		}
 		tier.set("k", "new")
-		expect(t, tier.Get("k"), "new")
+		has(t, tier.Get("k"), "new")
 	}
 }
 
@@ -84,15 +81,15 @@ func TestTierIsNeitherServedFromNorFilledWhileNoticesDoNotArrive(t *testing.T) {
 	tier, live := newTier(t, entries(10))
 	tier.set("k", "v")
 	live.Store(false)
-	expect(t, tier.Get("k"), nil)
-	expect(t, tier.GetAnyway("k"), "v")
+	has(t, tier.Get("k"), nil)
+	has(t, tier.GetAnyway("k"), "v")
 	mark := tier.Mark("l")
 	tier.Missed()
 	live.Store(true)
 	tier.Keep("l", mark, new(Item), "v", 1, time.Hour, time.Hour)
 	for _, key := range []string{"k", "l"} {
-		expect(t, tier.Get(key), nil)
-		expect(t, tier.GetAnyway(key), nil)
+		has(t, tier.Get(key), nil)
+		has(t, tier.GetAnyway(key), nil)
 	}
 }
 
@@ -131,7 +128,7 @@ func TestNothingIsServedBeyondItsTime(t *testing.T) {
 			}
 		}
 		tier.Keep("late", mark, new(Item), "v", 1, time.Hour, time.Hour) // the time counts from the mark
-		expect(t, tier.Get("late"), nil)
+		has(t, tier.Get("late"), nil)
 	})
 }
 
@@ -160,16 +157,16 @@ func TestOnlyHotKeysAreKeptIfSoWanted(t *testing.T) {
 			}
 		}
 		tier.set("hot0", "v")
-		expect(t, tier.Get("hot0"), nil)
+		has(t, tier.Get("hot0"), nil)
 		ask()
 		time.Sleep(time.Second + time.Millisecond)
 		ask()
 		tier.set("hot0", "v")
 		tier.set("hot1", "v")
 		tier.set("cold1", "v")
-		expect(t, tier.Get("hot0"), "v")
-		expect(t, tier.Get("hot1"), "v")
-		expect(t, tier.Get("cold1"), nil)
+		has(t, tier.Get("hot0"), "v")
+		has(t, tier.Get("hot1"), "v")
+		has(t, tier.Get("cold1"), nil)
 		for range 10 { // nobody asks for them any more
 			time.Sleep(time.Second + time.Millisecond)
 			for range 20_000 {
@@ -253,13 +250,13 @@ func TestWhatIsVoidIsNotServedByAGetThatSeesNoticesArriveAgain(t *testing.T) {
 		tier.Missed()
 		return true
 	}
-	expect(t, tier.Get("k"), nil)
+	has(t, tier.Get("k"), nil)
 }
 
 // A Get may have the item in its hands when the notice comes, and be asked whether notices arrive after that.
 func TestWhatIsForgottenIsNotServedByAGetThatHasFoundItBefore(t *testing.T) {
 	t.Parallel()
-	for name, drop := range map[string]func(*Tier){
+	expect.Each(t, map[string]func(*Tier){
 		"forgotten":              func(tier *Tier) { tier.Forget("k") },
 		"replaced and forgotten": func(tier *Tier) { tier.set("k", "new"); tier.Forget("k") },
 		"evicted and forgotten": func(tier *Tier) {
@@ -268,17 +265,14 @@ func TestWhatIsForgottenIsNotServedByAGetThatHasFoundItBefore(t *testing.T) {
 			}
 			tier.Forget("k")
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tier, _ := newTier(t, entries(10))
-			tier.set("k", "old")
-			tier.live = func() bool {
-				tier.live = func() bool { return true }
-				drop(tier)
-				return true
-			}
-			expect(t, tier.Get("k"), nil)
-		})
-	}
+	}, func(t *testing.T, _ string, drop func(*Tier)) {
+		tier, _ := newTier(t, entries(10))
+		tier.set("k", "old")
+		tier.live = func() bool {
+			tier.live = func() bool { return true }
+			drop(tier)
+			return true
+		}
+		has(t, tier.Get("k"), nil)
+	})
 }

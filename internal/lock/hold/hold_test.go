@@ -9,6 +9,7 @@ import (
 
 	"github.com/cacheguard/go/internal/lock/hold"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
@@ -55,22 +56,19 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func expect(t *testing.T, h *hold.Hold, want error) {
+func ended(t *testing.T, h *hold.Hold, want error) {
 	t.Helper()
-	if got := context.Cause(h.Context()); !errors.Is(got, want) {
-		t.Errorf("the context ended with %v, want %v", got, want)
-	}
+	expect.ErrorIs(t, context.Cause(h.Context()), want)
 }
 
 func TestTrustEndsALeaseAfterTheRequestWasSent(t *testing.T) {
 	bubble(t, 0, func(t *testing.T, h *hold.Hold, lost *int) {
 		pass(9*time.Second - 1)
-		expect(t, h, nil)
+		ended(t, h, nil)
 		pass(1)
-		expect(t, h, errLost)
-		if err := h.Answered(time.Now(), 1); !errors.Is(err, errLost) || *lost != 1 {
-			t.Error("what is lost came back, or was lost twice")
-		}
+		ended(t, h, errLost)
+		expect.ErrorIs(t, h.Answered(time.Now(), 1), errLost)
+		expect.Equal(t, "times that it was lost", *lost, 1)
 	})
 }
 
@@ -78,25 +76,22 @@ func TestARenewalIsTrustedFromWhenItWasSent(t *testing.T) {
 	bubble(t, 0, func(t *testing.T, h *hold.Hold, _ *int) {
 		sent := time.Now()
 		pass(2 * time.Second)
-		if err := h.Answered(sent, 1); err != nil || !h.TrustedUntil().Equal(sent.Add(10*time.Second)) {
-			t.Errorf("trusted until %v, %v", h.TrustedUntil(), err)
-		}
-		if err := h.Answered(sent.Add(-5*time.Second), 1); err != nil || !h.TrustedUntil().Equal(sent.Add(10*time.Second)) {
-			t.Errorf("an older reply changed it to %v, %v", h.TrustedUntil(), err)
-		}
+		expect.ErrorIs(t, h.Answered(sent, 1))
+		expect.Equal(t, "trusted for ten seconds", h.TrustedUntil().Equal(sent.Add(10*time.Second)), true)
+		expect.ErrorIs(t, h.Answered(sent.Add(-5*time.Second), 1))
+		expect.Equal(t, "trusted as long, after an older reply", h.TrustedUntil().Equal(sent.Add(10*time.Second)), true)
 		pass(8*time.Second - 1)
-		expect(t, h, nil)
+		ended(t, h, nil)
 		pass(1)
-		expect(t, h, errLost)
+		ended(t, h, errLost)
 	})
 }
 
 func TestANoEndsTheTrustAtOnce(t *testing.T) {
 	bubble(t, 0, func(t *testing.T, h *hold.Hold, lost *int) {
-		if err := h.Answered(time.Now(), -1); !errors.Is(err, errRevoked) || *lost != 1 {
-			t.Errorf("%v; lost %d times", err, *lost)
-		}
-		expect(t, h, errRevoked)
+		expect.ErrorIs(t, h.Answered(time.Now(), -1), errRevoked)
+		expect.Equal(t, "times that it was lost", *lost, 1)
+		ended(t, h, errRevoked)
 	})
 }
 
@@ -105,9 +100,9 @@ func TestAHoldEndsAfterItsMaximum(t *testing.T) {
 		pass(5 * time.Second)
 		_ = h.Answered(time.Now(), 1)
 		pass(7*time.Second - 1)
-		expect(t, h, nil)
+		ended(t, h, nil)
 		pass(1)
-		expect(t, h, errLost)
+		ended(t, h, errLost)
 	})
 }
 
@@ -118,10 +113,8 @@ func TestAnEndedHoldIsNotLost(t *testing.T) {
 		}
 		h.Lose(errLost)
 		pass(time.Minute)
-		expect(t, h, context.Canceled)
-		if *lost != 0 {
-			t.Error("lost")
-		}
+		ended(t, h, context.Canceled)
+		expect.Equal(t, "times that it was lost", *lost, 0)
 	})
 }
 

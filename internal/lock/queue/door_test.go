@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -114,9 +113,7 @@ func TestWhoLeavesADoorMakesRoomAndWhoWaitsMakesNone(t *testing.T) {
 		}
 		callers[1].stop()
 		e.entered(callers, 0)
-		if !errors.Is(callers[1].err, context.Canceled) {
-			t.Errorf("a caller that left got %v", callers[1].err)
-		}
+		expect.ErrorIs(t, callers[1].err, context.Canceled)
 		callers[0].leave()
 		e.entered(callers, 0, 2)
 		callers[2].leave()
@@ -207,9 +204,7 @@ func TestAllWhoWaitAtADoorEndWithTheirLocker(t *testing.T) {
 		inside, waits := e.come(0), e.come(0)
 		e.end(errDown)
 		synctest.Wait()
-		if !errors.Is(waits.err, errDown) {
-			t.Errorf("the waiter got %v", waits.err)
-		}
+		expect.ErrorIs(t, waits.err, errDown)
 		inside.leave()
 	})
 }

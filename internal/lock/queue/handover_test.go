@@ -3,6 +3,8 @@ package queue
 import (
 	"testing"
 	"testing/synctest"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func TestTheNextIsHandedTheLockInsteadOfWhoHasIt(t *testing.T) {
@@ -72,9 +74,7 @@ func TestAProcessPassesALockOnOnlySoOftenBeforeOthers(t *testing.T) {
 		for i := range MaxPasses + 1 {
 			next := e.come(0)
 			guest, first := last.guest.Next()
-			if first != (i < MaxPasses) {
-				t.Errorf("after %d times: first %v", i, first)
-			}
+			expect.Equal(t, "first", first, i < MaxPasses)
 			last.guest.Pass(guest, Grant{})
 			synctest.Wait()
 			last = next

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -85,9 +86,7 @@ func (d *desk) wait(ctx context.Context) <-chan result {
 func (d *desk) tell(t *testing.T, inbox, body string) {
 	t.Helper()
 	frame := fmt.Sprintf("%d:%s%s", len(d.ID), d.ID, body)
-	if err := d.rdb.Publish(t.Context(), inbox, frame).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, d.rdb.Publish(t.Context(), inbox, frame).Err())
 }
 
 var held = reply{Answer: Answer{Left: time.Hour}}
@@ -132,9 +131,7 @@ func TestAMessageThatIsNoGrantMakesTheWaiterAsk(t *testing.T) {
 	d.tell(t, inbox, "?")
 	<-d.asked
 	d.answers <- reply{Answer: Answer{Granted: true, Fence: 9, Length: time.Hour}}
-	if got := <-c; got.Fence != 9 {
-		t.Errorf("got %+v", got)
-	}
+	expect.Equal(t, "fence", (<-c).Fence, 9)
 }
 
 func TestAWaiterShowsThatItIsAliveAndAsksWhenTheHoldersLeaseEnds(t *testing.T) {
@@ -143,8 +140,7 @@ func TestAWaiterShowsThatItIsAliveAndAsksWhenTheHoldersLeaseEnds(t *testing.T) {
 		"heartbeat": {90 * time.Millisecond, time.Hour},
 		"lease":     {time.Hour, 10 * time.Millisecond},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, name, func(t *testing.T) {
 			desk := newDesk(t, d.grace)
 			c := desk.wait(t.Context())
 			for range 5 {
@@ -157,9 +153,7 @@ func TestAWaiterShowsThatItIsAliveAndAsksWhenTheHoldersLeaseEnds(t *testing.T) {
 				case <-desk.asked:
 					desk.answers <- held
 				case got := <-c:
-					if !errors.Is(got.err, errDown) {
-						t.Errorf("got %v", got.err)
-					}
+					expect.ErrorIs(t, got.err, errDown)
 					return
 				}
 			}
@@ -172,9 +166,7 @@ func TestTheFirstErrorIsReturnedAndALaterOneIsBorneForAWhile(t *testing.T) {
 	d := newDesk(t, time.Hour)
 	c := d.wait(t.Context())
 	d.answers <- reply{err: errDown}
-	if got := <-c; !errors.Is(got.err, errDown) {
-		t.Errorf("got %v", got.err)
-	}
+	expect.ErrorIs(t, (<-c).err, errDown)
 	d = newDesk(t, 30*time.Millisecond)
 	c = d.wait(t.Context())
 	d.answers <- held
@@ -202,9 +194,7 @@ func TestAContextEndsTheWaitWithItsCause(t *testing.T) {
 	<-d.asked
 	d.answers <- held
 	cancel(errDown)
-	if got := <-c; !errors.Is(got.err, errDown) {
-		t.Errorf("got %v", got.err)
-	}
+	expect.ErrorIs(t, (<-c).err, errDown)
 }
 
 var shared *redistest.Server

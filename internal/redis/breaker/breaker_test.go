@@ -91,9 +91,7 @@ func TestBreakerCountsTheSuccessesThatWereUnderWayToo(t *testing.T) {
 				p.Done(nil)
 			}
 		}
-		if _, err := b.Allow(); err != nil {
-			t.Errorf("one in ten has failed: %v", err)
-		}
+		expect.ErrorIs(t, expect.Err(b.Allow()))
 	})
 }
 
@@ -110,9 +108,7 @@ func TestBreakerOpensWhenHalfFails(t *testing.T) {
 			b.Record(nil)
 		}
 		b.Record(errDown)
-		if _, err := b.Allow(); !errors.Is(err, ErrOpen) {
-			t.Errorf("Allow: %v", err)
-		}
+		expect.ErrorIs(t, expect.Err(b.Allow()), ErrOpen)
 	})
 }
 
@@ -126,9 +122,7 @@ func TestFailuresAreForgottenAfterTheWindow(t *testing.T) {
 		time.Sleep(window + time.Second)
 		b.Record(nil)
 		b.Record(errDown)
-		if _, err := b.Allow(); err != nil {
-			t.Errorf("Allow: %v", err)
-		}
+		expect.ErrorIs(t, expect.Err(b.Allow()))
 	})
 }
 
@@ -143,18 +137,14 @@ func TestProbesFindOutWhetherRedisIsBackAndNoOperationDoes(t *testing.T) {
 			if waited := time.Since(before); waited < shortestPause || waited > longestPause+time.Millisecond {
 				t.Errorf("the probe came after %v", waited)
 			}
-			if _, err := b.Allow(); !errors.Is(err, ErrOpen) {
-				t.Fatalf("Allow, while a probe finds out: %v", err)
-			}
+			expect.ErrorIs(t, expect.Err(b.Allow()), ErrOpen)
 			b.Record(nil)
 			<-b.Opened()
 			answer <- outcome
 			synctest.Wait()
 		}
 		for range 2 * maxConsecutive {
-			if _, err := b.Allow(); err != nil {
-				t.Fatalf("Allow, when Redis is back: %v", err)
-			}
+			expect.Must(t, expect.Err(b.Allow()))
 		}
 		select {
 		case <-b.Opened():
@@ -188,9 +178,7 @@ func TestAnOperationThatBeganEarlierDoesNotCloseTheBreaker(t *testing.T) {
 		time.Sleep(b.pause)
 		uncounted.Done(nil)
 		counted.Done(nil)
-		if !b.IsOpen() {
-			t.Error("closed")
-		}
+		expect.Equal(t, "open", b.IsOpen(), true)
 		close(<-probes)
 	})
 }
@@ -232,12 +220,8 @@ func TestAnOpenBreakerNamesWhatRedisFailedWithLast(t *testing.T) {
 		b, probes := start(t, nil)
 		open(t, b)
 		_, err := b.Allow()
-		if got, want := err.Error(), ErrOpen.Error()+": "+errDown.Error(); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-		if errors.Is(err, io.EOF) {
-			t.Error("the error of another's request is taken for an answer to this one")
-		}
+		expect.Equal(t, "error", err.Error(), ErrOpen.Error()+": "+errDown.Error())
+		expect.Equal(t, "another's error is taken for an answer to this request", errors.Is(err, io.EOF), false)
 		<-probes <- errors.New("connection refused")
 		next := <-probes
 		if _, err := b.Allow(); !strings.HasSuffix(err.Error(), "connection refused") {

@@ -1,6 +1,7 @@
 package goredis_test
 
 import (
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/goredis"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/leaks"
 )
 
@@ -42,9 +44,7 @@ func TestAClientThatCachesRepliesItselfIsRefused(t *testing.T) {
 	cache.Set(reflect.New(cache.Type().Elem()))
 	rdb := redis.NewClient(&o)
 	defer rdb.Close()
-	if err := goredis.CheckPrimary(rdb); err == nil || !strings.Contains(err.Error(), "client-side cache") {
-		t.Errorf("%v", err)
-	}
+	expect.Says(t, goredis.CheckPrimary(rdb), "client-side cache")
 }
 
 func TestAClientsServersHaveANameForPeople(t *testing.T) {
@@ -60,9 +60,7 @@ func TestAClientsServersHaveANameForPeople(t *testing.T) {
 		{one, "127.0.0.1:1, database 3"}, {primary, "the primary that a Sentinel names, database 0"},
 		{cluster, "the cluster of 127.0.0.1:1, 127.0.0.1:2"}, {ring, "a *redis.Ring"},
 	} {
-		if got := goredis.Where(c.rdb); got != c.want {
-			t.Errorf("%T: %q, want %q", c.rdb, got, c.want)
-		}
+		expect.Equal(t, fmt.Sprintf("%T", c.rdb), goredis.Where(c.rdb), c.want)
 		_ = c.rdb.Close() // it has asked nothing
 	}
 }

@@ -19,9 +19,7 @@ func TestSlotIsTheOneOfTheServer(t *testing.T) {
 	for _, key := range keys {
 		want, err := rdb.ClusterKeySlot(t.Context(), key).Result()
 		expect.Must(t, err)
-		if got := Slot(key); got != int(want) {
-			t.Errorf("Slot(%q) = %d, want %d", key, got, want)
-		}
+		expect.Equal(t, key, Slot(key), int(want))
 	}
 }
 

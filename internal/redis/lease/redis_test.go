@@ -158,36 +158,33 @@ func TestLeasesOnAllNodesOfAClusterAreRenewed(t *testing.T) {
 
 func TestANodeThatIsAwayCostsNoLeaseOnTheOthers(t *testing.T) {
 	t.Parallel()
-	for name, leaves := range map[string]func(*redistest.Server){"hangs": (*redistest.Server).Pause, "died": (*redistest.Server).Kill} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := redistest.StartCluster(t, 0)
-			rdb := c.Client(t)
-			err := rdb.ForEachShard(t.Context(), func(ctx context.Context, node *redis.Client) error {
-				return node.ConfigSet(ctx, "cluster-require-full-coverage", "no").Err()
-			})
-			expect.Must(t, err)
-			k := keeper(t, rdb, timeout)
-			var live []*atomic.Int64 // how often each lease on a node that stays was kept since
-			for i := range 12 {
-				h := take(t, rdb, strconv.Itoa(i), time.Minute)
-				r := h.renewal(mustKeep(t))
-				if keys.Slot(h.key) >= keys.Slots/3 { // node 0 has the first third
-					kept := new(atomic.Int64)
-					live = append(live, kept)
-					r.Lease.(*told).kept = func(time.Time) { kept.Add(1) }
-				}
-				r.TTL = time.Second // it is renewed so often
-				k.Keep(r)
-			}
-			leaves(c.Node(0))
-			for _, kept := range live {
-				kept.Store(0)
-			}
-			for _, kept := range live {
-				redistest.Await(t, "renewals are answered", func() bool { return kept.Load() >= 4 })
-			}
-			c.Node(0).Resume() // so that the end need not wait for it
+	expect.Each(t, map[string]func(*redistest.Server){"hangs": (*redistest.Server).Pause, "died": (*redistest.Server).Kill}, func(t *testing.T, _ string, leaves func(*redistest.Server)) {
+		c := redistest.StartCluster(t, 0)
+		rdb := c.Client(t)
+		err := rdb.ForEachShard(t.Context(), func(ctx context.Context, node *redis.Client) error {
+			return node.ConfigSet(ctx, "cluster-require-full-coverage", "no").Err()
 		})
-	}
+		expect.Must(t, err)
+		k := keeper(t, rdb, timeout)
+		var live []*atomic.Int64 // how often each lease on a node that stays was kept since
+		for i := range 12 {
+			h := take(t, rdb, strconv.Itoa(i), time.Minute)
+			r := h.renewal(mustKeep(t))
+			if keys.Slot(h.key) >= keys.Slots/3 { // node 0 has the first third
+				kept := new(atomic.Int64)
+				live = append(live, kept)
+				r.Lease.(*told).kept = func(time.Time) { kept.Add(1) }
+			}
+			r.TTL = time.Second // it is renewed so often
+			k.Keep(r)
+		}
+		leaves(c.Node(0))
+		for _, kept := range live {
+			kept.Store(0)
+		}
+		for _, kept := range live {
+			redistest.Await(t, "renewals are answered", func() bool { return kept.Load() >= 4 })
+		}
+		c.Node(0).Resume() // so that the end need not wait for it
+	})
 }

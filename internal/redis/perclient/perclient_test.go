@@ -60,9 +60,7 @@ func TestReleaseCountsOnlyOnce(t *testing.T) {
 	_, other := open(&s, c)
 	release()
 	release()
-	if n := a.closed.Load(); n != 0 {
-		t.Fatal("closed while the other user has it")
-	}
+	expect.Equal(t, "closed while the other user has it", a.closed.Load(), 0)
 	other()
 	other()
 	expect.Equal(t, "times closed", a.closed.Load(), 1)

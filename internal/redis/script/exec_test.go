@@ -41,30 +41,27 @@ func TestNoCommandOfAPipelineEndsWithNeitherReplyNorError(t *testing.T) {
 		t.Cleanup(func() { _ = r.Close() })
 		return r
 	}
-	for name, rdb := range map[string]script.Pipeliner{
+	expect.Each(t, map[string]script.Pipeliner{
 		"a wrong password": client(wrong), "no such database": client(redis.Options{DB: 1 << 20}), "once": script.OncePipeliner(client(wrong)),
 		"a ring": ring(map[string]redis.Options{"a": wrong, "b": wrong}), "a shard of a ring": ring(map[string]redis.Options{"a": wrong, "b": {}}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var calls []*script.Call
-			for i := range 20 { // of a ring, some are at each shard, and the good one's have other errors
-				calls = append(calls, call(script.Command("get"), fmt.Sprint("absent", i)))
+	}, func(t *testing.T, _ string, rdb script.Pipeliner) {
+		var calls []*script.Call
+		for i := range 20 { // of a ring, some are at each shard, and the good one's have other errors
+			calls = append(calls, call(script.Command("get"), fmt.Sprint("absent", i)))
+		}
+		failed := 0
+		for i, cmd := range script.RunAll(context.Background(), rdb, calls) {
+			switch {
+			case cmd.Err() == nil:
+				t.Errorf("command %d ended with neither reply nor error: %v", i, cmd)
+			case !errors.Is(cmd.Err(), redis.Nil):
+				failed++
 			}
-			failed := 0
-			for i, cmd := range script.RunAll(context.Background(), rdb, calls) {
-				switch {
-				case cmd.Err() == nil:
-					t.Errorf("command %d ended with neither reply nor error: %v", i, cmd)
-				case !errors.Is(cmd.Err(), redis.Nil):
-					failed++
-				}
-			}
-			if failed == 0 {
-				t.Error("none failed")
-			}
-		})
-	}
+		}
+		if failed == 0 {
+			t.Error("none failed")
+		}
+	})
 }
 
 // Within a script, Redis 7.0 says neither NOPERM nor which command.
@@ -134,12 +131,8 @@ func TestOnceSendsNothingAgainThatWasNotAnswered(t *testing.T) {
 	key := rand.Text()
 	expect.Must(t, call(counts, key).Run(t.Context(), script.Once(rdb)).Err())
 	p.On(redistest.Command("evalsha"), redistest.DropReply).Times(1)
-	if err := call(counts, key).Run(t.Context(), script.Once(rdb)).Err(); err == nil {
-		t.Error("a lost reply was not told")
-	}
-	if n, err := call(counts, key).Run(t.Context(), rdb).Int(); n != 3 || err != nil {
-		t.Errorf("it ran %d times, %v; want 3", n, err)
-	}
+	expect.Fails(t, call(counts, key).Run(t.Context(), script.Once(rdb)).Err())
+	expect.Returns(t, 3, nil)(call(counts, key).Run(t.Context(), rdb).Int())
 }
 
 // publishing makes a script that publishes twice, and ends with this text.
@@ -152,9 +145,7 @@ func subscribe(t *testing.T, channel string) (next func() string) {
 	t.Helper()
 	sub := shared.Client(t).Subscribe(t.Context(), channel)
 	t.Cleanup(func() { _ = sub.Close() })
-	if _, err := sub.Receive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, expect.Err(sub.Receive(t.Context())))
 	return func() string {
 		m, err := sub.ReceiveMessage(t.Context())
 		expect.Must(t, err)

@@ -60,14 +60,10 @@ func TestACommandTakesThePlaceOfAScript(t *testing.T) {
 	rdb := shared.Client(t)
 	key := rand.Text()
 	set := call(script.Command("set"), key, "v")
-	if got, err := set.Run(t.Context(), rdb).Text(); got != "OK" || err != nil {
-		t.Errorf("%q, %v", got, err)
-	}
+	expect.Returns(t, "OK", nil)(set.Run(t.Context(), rdb).Text())
 	exists := &script.Call{Script: script.Command("exists"), Keys: []string{key, key + "?", key}}
 	cmds := script.RunAll(t.Context(), rdb, []*script.Call{exists, call(unknown(), "k", "v")})
-	if n, err := cmds[0].Int(); n != 2 || err != nil {
-		t.Errorf("%d, %v", n, err)
-	}
+	expect.Returns(t, 2, nil)(cmds[0].Int())
 	replies(t, cmds[1], "k", "v")
 }
 
@@ -93,9 +89,7 @@ func TestKeysAndArgumentsMayHoldAnyBytes(t *testing.T) {
 func TestCallMayHaveManyKeysAndNoArguments(t *testing.T) {
 	t.Parallel()
 	c := &script.Call{Script: script.New("return #KEYS * 100 + #ARGV"), Keys: []string{"a", "b", "c"}}
-	if n, err := c.Run(t.Context(), shared.Client(t)).Int(); n != 300 || err != nil {
-		t.Errorf("%d, %v; want 3 keys and no argument", n, err)
-	}
+	expect.Returns(t, 300, nil)(c.Run(t.Context(), shared.Client(t)).Int())
 }
 
 func TestErrorThatIsNotNoscriptIsNoReasonToSendTheSource(t *testing.T) {
@@ -218,9 +212,7 @@ func TestRunWithAnEndedContextReturnsItsError(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := call(unknown(), "k", "v").Run(ctx, shared.Client(t)).Err(); err == nil {
-		t.Error("no error")
-	}
+	expect.Fails(t, call(unknown(), "k", "v").Run(ctx, shared.Client(t)).Err())
 }
 
 func TestNumbersThatNobodyMeansAreDurationsAllTheSame(t *testing.T) {

@@ -39,9 +39,7 @@ func TestLoneCallNeedsNoPipeline(t *testing.T) {
 	for range 3 {
 		do(t, s.Link, echoed("k", "v")).expect("v")
 	}
-	if slices.Contains(s.sent.piped, true) {
-		t.Error("in a pipeline")
-	}
+	expect.Equal(t, "in a pipeline", slices.Contains(s.sent.piped, true), false)
 	s.sent.expect(t, []string{"v"}, []string{"v"}, []string{"v"})
 }
 
@@ -165,9 +163,7 @@ func TestCallHasTheValuesOfItsContextAndNotItsEnd(t *testing.T) {
 		}
 	}))
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
-	if _, err := s.Do(ctx, "k", echoed("k", "v")); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, expect.Err(s.Do(ctx, "k", echoed("k", "v"))))
 	cancel()
 	if got := <-seen; got.Value(key{}) != "value" || got.Done() == ctx.Done() {
 		t.Errorf("the context's value is %v", got.Value(key{}))
@@ -200,9 +196,7 @@ func TestWhatGoesApartWaitsForNothingElse(t *testing.T) {
 	for i := range 5 {
 		all.Go(func() {
 			replies := s.RunApart(t.Context(), []*script.Call{echoed("k", "apart").Script}, 0)
-			if got, err := replies[0].Text(); err != nil || got != "apart" {
-				t.Errorf("got %q, %v", got, err)
-			}
+			expect.Returns(t, "apart", nil)(replies[0].Text())
 		})
 		redistest.Await(t, "it is sent", func() bool { return held.Count() == i+1 })
 	}
@@ -223,9 +217,7 @@ func TestWhatGoesApartIsSentWhileTheBreakerIsOpen(t *testing.T) {
 	expect.ErrorIs(t, err, breaker.ErrOpen)
 	replies := s.RunApart(t.Context(), []*script.Call{echoed("k", "a").Script, echoed("k", "b").Script}, 0)
 	for i, want := range []string{"a", "b"} {
-		if got, err := replies[i].Text(); err != nil || got != want {
-			t.Errorf("got %q, %v; want %q", got, err, want)
-		}
+		expect.Returns(t, want, nil)(replies[i].Text())
 	}
 	held.Remove()
 	held.Release()

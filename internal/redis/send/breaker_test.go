@@ -129,9 +129,7 @@ func TestHookForTheBreakerMayUseTheLink(t *testing.T) {
 	var l *Link
 	told := make(chan bool, 100)
 	h := breaker.New(rdb, t.Name(), time.Second, func(open bool) {
-		if _, err := l.Get(t.Context(), "k"); err != nil {
-			t.Error(err)
-		}
+		expect.ErrorIs(t, expect.Err(l.Get(t.Context(), "k")))
 		if _, err := l.Do(t.Context(), "k", echoed("k", "v")); err == nil && open {
 			t.Error("the breaker is open, and a call has an answer")
 		}
@@ -181,8 +179,7 @@ func TestWhatTheClientIsRefusedAfterPausesDoesNotSayHowSlowRedisIs(t *testing.T)
 		"OOM command not allowed when used memory > 'maxmemory'": true,
 	} {
 		for _, command := range []string{"get", "evalsha"} {
-			t.Run(refusal[:strings.Index(refusal, " ")]+" to "+command, func(t *testing.T) {
-				t.Parallel()
+			expect.Beside(t, refusal[:strings.Index(refusal, " ")]+" to "+command, func(t *testing.T) {
 				s := newStage(t, patient)
 				answered := s.breakers.Breaker(0).Answered()
 				rule := s.proxy.On(redistest.Command(command), redistest.ReplyError(refusal))
@@ -201,9 +198,7 @@ func TestWhatTheClientIsRefusedAfterPausesDoesNotSayHowSlowRedisIs(t *testing.T)
 					_, err = s.Do(t.Context(), "k", echoed("k", "v"))
 					return err
 				}
-				if err := one(); err == nil {
-					t.Error("it was not refused")
-				}
+				expect.Fails(t, one())
 				expect.Equal(t, "it was measured", said(), measures)
 				rule.Remove()
 				_ = one() // a refusal of another kind may come once more

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -102,18 +103,14 @@ func (w waiting) Done() <-chan struct{} {
 func (p *pending[T]) answer() T {
 	p.t.Helper()
 	receive(p.t, p.done)
-	if p.err != nil {
-		p.t.Fatalf("the request: %v", p.err)
-	}
+	expect.Must(p.t, p.err)
 	return p.got
 }
 
 func (p *pending[T]) expectError(want error) {
 	p.t.Helper()
 	receive(p.t, p.done)
-	if !errors.Is(p.err, want) {
-		p.t.Errorf("error = %v, want %v", p.err, want)
-	}
+	expect.ErrorIs(p.t, p.err, want)
 }
 
 // giveUp leaves and waits for the request's end.
@@ -169,9 +166,7 @@ func do(t *testing.T, l *Link, c *Call) doing {
 
 func (d doing) expect(want string) {
 	d.t.Helper()
-	if got, err := d.answer().Text(); err != nil || got != want {
-		d.t.Errorf("got %q, %v; want %q", got, err, want)
-	}
+	expect.Returns(d.t, want, nil)(d.answer().Text())
 }
 
 func receive(t *testing.T, c <-chan struct{}) {
@@ -232,9 +227,7 @@ func (s *stage) hold(name string, fault redistest.Fault) *redistest.Rule {
 
 func (s *stage) set(key, value string) {
 	s.t.Helper()
-	if err := s.rdb.Set(s.t.Context(), key, value, time.Minute).Err(); err != nil {
-		s.t.Fatal(err)
-	}
+	expect.Must(s.t, s.rdb.Set(s.t.Context(), key, value, time.Minute).Err())
 }
 
 // occupied returns when a call and a read have taken the credits. Release lets them go.

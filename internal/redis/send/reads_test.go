@@ -142,9 +142,7 @@ func TestKeyThatHoldsNoStringIsThereWithNoContent(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, patient)
 	k := keysOf(t, s.Link, 2)
-	if err := s.rdb.HSet(t.Context(), k[0], "f", "v").Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, s.rdb.HSet(t.Context(), k[0], "f", "v").Err())
 	s.set(k[1], "")
 	for _, key := range k {
 		if read, err := s.Get(t.Context(), key); err != nil || read.Err != nil || read.Raw == nil || len(read.Raw) != 0 {

@@ -62,9 +62,7 @@ func TestACallThatMayBeSentOnceIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	s, sender, _ := senderStage(t, patient)
 	lost := s.proxy.On(redistest.Command("evalsha"), redistest.DropReply)
-	if _, err := sender.AskOnce(t.Context(), word("once")); err == nil {
-		t.Error("it was answered")
-	}
+	expect.Fails(t, expect.Err(sender.AskOnce(t.Context(), word("once"))))
 	expect.Equal(t, "requests", lost.Count(), 1)
 }
 
@@ -93,12 +91,8 @@ func TestTheHooksOfTheClientSeeAsksAndReleases(t *testing.T) {
 	defer life.Done()
 	rec := new(recorder)
 	s.client.AddHook(rec)
-	if _, err := sender.Ask(t.Context(), word("asked"), nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sender.Release(word("released"), time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, expect.Err(sender.Ask(t.Context(), word("asked"), nil)))
+	expect.Must(t, expect.Err(sender.Release(word("released"), time.Hour)))
 	expect.Equal(t, "requests", len(rec.all()), 2)
 }
 

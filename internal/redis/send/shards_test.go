@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -134,9 +135,7 @@ func TestPipelineToAClusterIsSentOnceAndItsCallsAgainAlone(t *testing.T) {
 		lost := s.proxy.On(redistest.Command("evalsha"), redistest.DropReply).Times(1)
 		release()
 		expectEach(all)
-		if lost.Count() != 1 {
-			t.Fatal("no reply was lost")
-		}
+		expect.Equal(t, "replies that were lost", lost.Count(), 1)
 		got := s.sent.all()[before:]
 		if len(got) != 4 || len(got[0]) != 3 {
 			t.Errorf("sent %q, want a pipeline of three, and each of them alone", got)

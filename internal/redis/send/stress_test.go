@@ -139,8 +139,7 @@ func (s *storm) trouble() {
 func TestEveryCallerHasOneAnswerAndNoneThatIsOlderThanItsQuestion(t *testing.T) {
 	t.Parallel()
 	for _, retries := range []int{-1, 3} {
-		t.Run(strconv.Itoa(retries), func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, strconv.Itoa(retries), func(t *testing.T) {
 			s := &storm{T: t, proxy: redistest.StartProxy(t, shared.Addr())}
 			rdb := s.proxy.Client(t, func(o *redis.Options) { o.MaxRetries, o.ReadTimeout = retries, 300*time.Millisecond })
 			s.link = New(rdb, 100*time.Millisecond, breaker.New(rdb, t.Name(), time.Second, nil))

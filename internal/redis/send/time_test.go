@@ -106,9 +106,7 @@ func TestCallsWaitForTheirTurnAsLongAsRedisAnswers(t *testing.T) {
 		var all sync.WaitGroup
 		for range 1000 {
 			all.Go(func() {
-				if _, err := l.Do(t.Context(), "k", echoed("k", "v")); !errors.Is(err, redis.Nil) {
-					t.Error(err)
-				}
+				expect.ErrorIs(t, expect.Err(l.Do(t.Context(), "k", echoed("k", "v"))), redis.Nil)
 			})
 		}
 		all.Wait()
@@ -155,9 +153,7 @@ func TestParcelThatTakesAQuarterOfItsTimeGivesItsCreditBack(t *testing.T) {
 		}
 		expect.Equal(t, "when the next was sent", time.Since(start), time.Second/slowShare)
 		for range 10 {
-			if _, err := l.Get(t.Context(), "k"); err != nil {
-				t.Error(err)
-			}
+			expect.ErrorIs(t, expect.Err(l.Get(t.Context(), "k")))
 		}
 		expect.Equal(t, "when those after that were done", time.Since(start), time.Second/slowShare)
 		if err := hangs.Wait(t.Context()); err != nil || !errors.Is(hangs.Err, ErrTimeout) {
@@ -208,9 +204,7 @@ func TestWhereAllRepliesAreSlowALaneTakesFewConnections(t *testing.T) {
 func TestCloseDoesNotWaitForAnIdleWorker(t *testing.T) {
 	slowly(t, func(context.Context) { time.Sleep(time.Millisecond) }, func(t *testing.T, l *Link) {
 		start := time.Now()
-		if _, err := l.Ask(t.Context(), "k"); err != nil {
-			t.Fatal(err)
-		}
+		expect.Must(t, expect.Err(l.Ask(t.Context(), "k")))
 		synctest.Wait() // it is in flight
 		l.Close()
 		if took := time.Since(start); took > time.Millisecond {
@@ -222,9 +216,7 @@ func TestCloseDoesNotWaitForAnIdleWorker(t *testing.T) {
 func TestIdleWorkersEnd(t *testing.T) {
 	slowly(t, func(context.Context) { time.Sleep(time.Millisecond) }, func(t *testing.T, l *Link) {
 		for range 3 {
-			if _, err := l.Get(t.Context(), "k"); err != nil {
-				t.Fatal(err)
-			}
+			expect.Must(t, expect.Err(l.Get(t.Context(), "k")))
 			l.reads[0].mu.Lock()
 			n := l.reads[0].idle
 			l.reads[0].mu.Unlock()

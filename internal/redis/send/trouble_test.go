@@ -146,9 +146,7 @@ func TestCallsGoOnAfterStopReading(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, patient)
 	s.StopReading()
-	if _, err := s.Get(t.Context(), "k"); !errors.Is(err, ErrClosed) {
-		t.Errorf("Get: %v", err)
-	}
+	expect.ErrorIs(t, expect.Err(s.Get(t.Context(), "k")), ErrClosed)
 	do(t, s.Link, echoed("k", "v")).expect("v")
 }
 
@@ -161,17 +159,14 @@ func TestServerThatIsDownIsAnErrorOfTheRequest(t *testing.T) {
 	}
 	call := do(t, s.Link, echoed("k", "v"))
 	receive(t, call.done)
-	if call.err == nil {
-		t.Error("the call has no error")
-	}
+	expect.Fails(t, call.err)
 }
 
 // The client asks again for a tenth of a second, and callers wait behind one another, which is worth it in a failover alone.
 func TestWhatIsRefusedForLongerThanAFailoverTakesIsSentOnce(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []string{"READONLY You can't write against a read only replica.", "NOREPLICAS Not enough good replicas to write."} {
-		t.Run(refusal[:strings.Index(refusal, " ")], func(t *testing.T) {
-			t.Parallel()
+		expect.Beside(t, refusal[:strings.Index(refusal, " ")], func(t *testing.T) {
 			s := newStage(t, patient)
 			rule := s.proxy.On(redistest.Command("evalsha"), redistest.ReplyError(refusal))
 			sent := func(n int) int {

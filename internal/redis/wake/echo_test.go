@@ -41,9 +41,7 @@ func TestAnEchoComesBackAndAnotherOneIsAskedForBeforeItIsOld(t *testing.T) {
 	_, e, asked := echoing(t, common(t).Client(t), "test", time.Millisecond)
 	redistest.Await(t, "an echo is young", func() bool { return e.IsYoung(clock.Mono(), time.Hour) })
 	redistest.Await(t, "more are asked for", func() bool { return asked.Load() > 5 })
-	if other := e.of.Of(0); other.asked.Load() != never {
-		t.Error("an echo of one part is taken for one of another")
-	}
+	expect.Equal(t, "when the echo of another part was asked for", e.of.Of(0).asked.Load(), never)
 }
 
 func TestNoEchoIsAskedForWhileNobodyNeedsOne(t *testing.T) {
@@ -78,9 +76,7 @@ func TestInboxesOfOnePrefixShareEchoesUntilTheLastHasLeft(t *testing.T) {
 	stopB()
 	expect.Equal(t, "who is asked, as the other has left", a.asker(), slow)
 	stopA()
-	if a.asker() != nil {
-		t.Error("somebody is left")
-	}
+	expect.Equal(t, "somebody is left", a.asker() != nil, false)
 	if d, stop := first.Echoes(1, slow); d == a {
 		t.Error("echoes that nobody had asked for are used again")
 	} else {
@@ -92,34 +88,30 @@ func TestInboxesOfOnePrefixShareEchoesUntilTheLastHasLeft(t *testing.T) {
 func TestAnEchoIsAsOldAsTheClockSaysThatSaysMore(t *testing.T) {
 	t.Parallel()
 	rdb := common(t)
-	for name, c := range map[string]struct {
+	type example struct {
 		mono, wall, most time.Duration // ago
 		young            bool
-	}{
+	}
+	expect.Each(t, map[string]example{
 		"young":                   {time.Second, time.Second, time.Minute, true},
 		"old":                     {time.Hour, time.Hour, time.Minute, false},
 		"the machine was asleep":  {time.Second, time.Hour, time.Minute, false},
 		"the clock was set back":  {time.Second, -time.Hour, time.Minute, true},
 		"set back, and it is old": {time.Hour, -time.Hour, time.Minute, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for when, seen := range map[string]bool{"before it is back": false, "after it is back": true} {
-				_, e, _ := echoing(t, rdb.Client(t), "test", time.Hour)
-				e.asking.Store(true) // no other one is to come
-				asked, wall := clock.Mono()-c.mono, time.Now().Add(-c.wall)
-				if seen {
-					e.asked.Store(int64(asked))
-					e.wall = wall.UnixNano()
-				} else {
-					e.back(int64(asked), wall.UnixNano())
-				}
-				if got := e.IsYoung(clock.Mono(), c.most); got != c.young {
-					t.Errorf("it passed %s: young is %v", when, got)
-				}
+	}, func(t *testing.T, _ string, c example) {
+		for when, seen := range map[string]bool{"before it is back": false, "after it is back": true} {
+			_, e, _ := echoing(t, rdb.Client(t), "test", time.Hour)
+			e.asking.Store(true) // no other one is to come
+			asked, wall := clock.Mono()-c.mono, time.Now().Add(-c.wall)
+			if seen {
+				e.asked.Store(int64(asked))
+				e.wall = wall.UnixNano()
+			} else {
+				e.back(int64(asked), wall.UnixNano())
 			}
-		})
-	}
+			expect.Equal(t, "young, though it passed "+when, e.IsYoung(clock.Mono(), c.most), c.young)
+		}
+	})
 }
 
 func TestOnlyAnEchoOfThePastCounts(t *testing.T) {

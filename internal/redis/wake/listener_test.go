@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -57,9 +58,7 @@ func (e *ear) misses() int {
 
 func shout(t *testing.T, rdb *redis.Client, channel, payload string) {
 	t.Helper()
-	if err := rdb.Publish(t.Context(), channel, payload).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Must(t, rdb.Publish(t.Context(), channel, payload).Err())
 }
 
 func awaitLive(t *testing.T, in *wake.Inbox) {

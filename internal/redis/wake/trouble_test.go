@@ -57,9 +57,7 @@ func TestWaitersAskAgainWhenTheServerKillsTheSubscription(t *testing.T) {
 	in := listening(t, shared.Client(t, func(o *redis.Options) { o.ClientName = "killed" }))
 	w := watch(t, in, "k")
 	for range 3 {
-		if n := killSubscriptions(t, rdb, "killed"); n != 1 {
-			t.Fatalf("%d subscriptions killed, want 1", n)
-		}
+		expect.Equal(t, "subscriptions killed", killSubscriptions(t, rdb, "killed"), 1)
 		receives(t, w, askAgain)
 		redistest.Await(t, "the subscription is back", func() bool {
 			return in.Address() != "" && subscribers(t, rdb, in.Address()) == 1

@@ -73,9 +73,5 @@ func TestProblemsNameEveryField(t *testing.T) {
 	p.RedisTimeout(config.Off)
 	p.Add("Size", "%d is too large", 7)
 	err := p.Err()
-	for _, want := range []string{"Config.Prefix: ", "Config.TTL: ", "Config.RedisTimeout: ", "Config.Size: 7 is too large"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not have %q", err, want)
-		}
-	}
+	expect.Says(t, err, "Config.Prefix: ", "Config.TTL: ", "Config.RedisTimeout: ", "Config.Size: 7 is too large")
 }

@@ -28,8 +28,6 @@ func TestAnInstanceThatDoesNotFitOrCannotBeShownIsRefused(t *testing.T) {
 	for _, name := range []string{strings.Repeat("x", MaxInstance+1), "a b", "a\nb", "a\x00", "\xff"} {
 		var p Problems
 		p.Instance(name)
-		if err := p.Err(); err == nil || !strings.Contains(err.Error(), "Config.Instance") {
-			t.Errorf("%q: %v", name, err)
-		}
+		expect.Says(t, p.Err(), "Config.Instance")
 	}
 }

@@ -25,9 +25,7 @@ func TestManyErrorsFitALogLineAndAllAreFound(t *testing.T) {
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != 11 || lines[10] != "and 1991 more errors" || lines[0] != "key 0: EOF" {
 		t.Errorf("%q", lines)
 	}
-	if !errors.Is(err, last) || !errors.Is(err, io.EOF) {
-		t.Error("an error is not found")
-	}
+	expect.ErrorIs(t, err, last, io.EOF)
 }
 
 func TestWhatIsJoinedAgainIsOneList(t *testing.T) {
@@ -42,9 +40,7 @@ func TestWhatIsJoinedAgainIsOneList(t *testing.T) {
 
 func TestNoErrorsAreNil(t *testing.T) {
 	t.Parallel()
-	if err := errs.Join(nil, nil, errs.Join()); err != nil {
-		t.Error(err)
-	}
+	expect.Equal(t, "of nothing", errs.Join(nil, nil, errs.Join()), nil)
 }
 
 func TestManyNamesAreCounted(t *testing.T) {

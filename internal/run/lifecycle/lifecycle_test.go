@@ -141,16 +141,13 @@ var errWhy = errors.New("why")
 func TestBoundedReturnsWhatTheOperationDid(t *testing.T) {
 	t.Parallel()
 	var tasks sync.WaitGroup
-	got, err := Bounded(t.Context(), &tasks, never, func(context.Context) (int, error) { return 7, errWhy })
-	if got != 7 || !errors.Is(err, errWhy) {
-		t.Errorf("got %v, %v", got, err)
-	}
+	expect.Returns(t, 7, errWhy)(Bounded(t.Context(), &tasks, never, func(context.Context) (int, error) { return 7, errWhy }))
 	tasks.Wait()
 }
 
 func TestAnOperationThatIsGivenUpRunsOnAmongTheTasks(t *testing.T) {
 	t.Parallel()
-	for name, give := range map[string]func() (context.Context, time.Duration, error){
+	expect.Each(t, map[string]func() (context.Context, time.Duration, error){
 		"time-out": func() (context.Context, time.Duration, error) {
 			return context.Background(), time.Millisecond, context.DeadlineExceeded
 		},
@@ -159,25 +156,22 @@ func TestAnOperationThatIsGivenUpRunsOnAmongTheTasks(t *testing.T) {
 			cancel(errWhy)
 			return ctx, never, errWhy
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var tasks sync.WaitGroup
-			release, ended := make(chan struct{}), false
-			ctx, timeout, want := give()
-			_, err := Bounded(ctx, &tasks, timeout, func(context.Context) (int, error) {
-				<-release
-				ended = true
-				return 7, nil
-			})
-			expect.ErrorIs(t, err, want)
-			close(release)
-			tasks.Wait()
-			if !ended {
-				t.Error("it was not waited for")
-			}
+	}, func(t *testing.T, _ string, give func() (context.Context, time.Duration, error)) {
+		var tasks sync.WaitGroup
+		release, ended := make(chan struct{}), false
+		ctx, timeout, want := give()
+		_, err := Bounded(ctx, &tasks, timeout, func(context.Context) (int, error) {
+			<-release
+			ended = true
+			return 7, nil
 		})
-	}
+		expect.ErrorIs(t, err, want)
+		close(release)
+		tasks.Wait()
+		if !ended {
+			t.Error("it was not waited for")
+		}
+	})
 }
 
 func TestTheOperationsContextOutlivesTheCallersAndHasItsValues(t *testing.T) {
@@ -205,9 +199,7 @@ func TestTheTimeThatIsOverIsRoundedForPeople(t *testing.T) {
 	})
 	close(release)
 	tasks.Wait()
-	if err == nil || !strings.Contains(err.Error(), "no answer within 3ms") {
-		t.Error(err)
-	}
+	expect.Says(t, err, "no answer within 3ms")
 }
 
 var errEnd = errors.New("the end")
@@ -248,9 +240,7 @@ func TestCloseEndsCallsLeasesAndTasksInThisOrder(t *testing.T) {
 		close(task)
 		<-closed
 		f.Close(errEnd)
-		if want := []string{"call: the end", "late lease is aborted: the end", "task"}; !slices.Equal(story, want) {
-			t.Errorf("%q, want %q", story, want)
-		}
+		expect.Equal(t, "story", strings.Join(story, ", "), "call: the end, late lease is aborted: the end, task")
 	})
 }
 
