@@ -74,7 +74,9 @@ func (f *fleet) awaitLimit(limit int64) {
 
 func TestWithoutTheNodeOfThePermitsLoadsNeedNoneUntilItsReplicaHasThem(t *testing.T) {
 	t.Parallel()
-	expect.Each(t, expect.Some(1, map[string]func(*redistest.Server){"killed": (*redistest.Server).Kill, "frozen": (*redistest.Server).Pause}), func(t *testing.T, _ string, lose func(*redistest.Server)) {
+	expect.Each(t, expect.Some(1, map[string]func(*redistest.Server){
+		"killed": (*redistest.Server).Kill, "frozen": (*redistest.Server).Pause,
+	}), func(t *testing.T, _ string, lose func(*redistest.Server)) {
 		c := redistest.StartCluster(t, 1)
 		a := arena{client: func(tb testing.TB) client { return c.Client(tb) }}
 		const instances, maxLoads = 2, 3

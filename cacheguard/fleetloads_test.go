@@ -97,7 +97,9 @@ func (f *fleet) awaitPermits(held int) {
 // keys.
 func TestAColdStartNeverAsksTheDatabaseMoreThanFleetLoadsAllow(t *testing.T) {
 	t.Parallel()
-	expect.Each(t, expect.Some(1, map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster, "50 ms away": farAway}), func(t *testing.T, _ string, a func(*testing.T) arena) {
+	expect.Each(t, expect.Some(1, map[string]func(*testing.T) arena{
+		"standalone": standalone, "cluster": onCluster, "50 ms away": farAway,
+	}), func(t *testing.T, _ string, a func(*testing.T) arena) {
 		coldStart(t, a(t))
 	})
 }

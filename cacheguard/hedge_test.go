@@ -393,7 +393,9 @@ func TestAGetManyWhoseLoadFailsHasWhatASlowRedisHas(t *testing.T) {
 
 func TestNothingIsLoadedBesideRedis(t *testing.T) {
 	t.Parallel()
-	expect.Each(t, map[string]Config{"off": {HedgeAfter: off}, "FailClosed": {HedgeAfter: soon, FailClosed: true}, "a slower loader": {HedgeAfter: time.Millisecond}}, func(t *testing.T, _ string, cfg Config) {
+	expect.Each(t, map[string]Config{
+		"off": {HedgeAfter: off}, "FailClosed": {HedgeAfter: soon, FailClosed: true}, "a slower loader": {HedgeAfter: time.Millisecond},
+	}, func(t *testing.T, _ string, cfg Config) {
 		f, proxy := keptWaiting(t, cfg)
 		if cfg.HedgeAfter == time.Millisecond {
 			f.guards[0].loaders.cost.Took(time.Hour)

@@ -87,7 +87,9 @@ func TestAbsenceIsKeptLocallyToo(t *testing.T) {
 
 func TestInvalidateReachesEveryTier(t *testing.T) {
 	t.Parallel()
-	expect.Each(t, map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster, "sentinel": onSentinel}, func(t *testing.T, _ string, a func(*testing.T) arena) {
+	expect.Each(t, map[string]func(*testing.T) arena{
+		"standalone": standalone, "cluster": onCluster, "sentinel": onSentinel,
+	}, func(t *testing.T, _ string, a func(*testing.T) arena) {
 		f := newFleet(t, a(t), 3, withLocal)
 		writer := newGuard(t, f.redis, Config{Prefix: f.guards[0].cfg.Prefix}) // has no tier of its own
 		for i, key := range []string{"a", "b", "c", "d"} {

@@ -123,7 +123,8 @@ func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	db, ends := newRow("old"), scriptOf("end_update")
 	f.expectUntouched("k", "old", db)
 	g := f.guards[1]
-	expect.Must(t, g.keys.EndUpdate(g.keys.ValueKey("other"), "nobody", g.writes.Notice("other"), protocol.Filling{}).Run(t.Context(), f.redis).Err()) // it makes the script known
+	end := g.keys.EndUpdate(g.keys.ValueKey("other"), "nobody", g.writes.Notice("other"), protocol.Filling{})
+	expect.Must(t, end.Run(t.Context(), f.redis).Err()) // it makes the script known
 	var ended atomic.Bool
 	rule := proxy.On(func(args []string) bool { return ended.Load() || ends(args) && ended.Swap(true) }, redistest.CutBefore)
 	taken := beginUpdate(f, 1, db, "old", "k") // otherwise one request ends the update and its lock

@@ -158,7 +158,9 @@ func TestLeasesOnAllNodesOfAClusterAreRenewed(t *testing.T) {
 
 func TestANodeThatIsAwayCostsNoLeaseOnTheOthers(t *testing.T) {
 	t.Parallel()
-	expect.Each(t, map[string]func(*redistest.Server){"hangs": (*redistest.Server).Pause, "died": (*redistest.Server).Kill}, func(t *testing.T, _ string, leaves func(*redistest.Server)) {
+	expect.Each(t, map[string]func(*redistest.Server){
+		"hangs": (*redistest.Server).Pause, "died": (*redistest.Server).Kill,
+	}, func(t *testing.T, _ string, leaves func(*redistest.Server)) {
 		c := redistest.StartCluster(t, 0)
 		rdb := c.Client(t)
 		err := rdb.ForEachShard(t.Context(), func(ctx context.Context, node *redis.Client) error {
