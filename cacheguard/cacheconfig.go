@@ -17,109 +17,105 @@ import (
 	"github.com/cacheguard/go/internal/run/slots"
 )
 
-// CacheConfig describes a Cache. Name and Load are required. Of what Config has too, 0 means the Guard's setting, and
-// -1 switches the feature off where the field says so.
+// CacheConfig describes a Cache. Name and Load are required. Of what Config has too, and describes, 0 means the Guard's
+// setting, and -1 switches the feature off where the field says so.
 type CacheConfig[K comparable, V any] struct {
 	// What every Cache has.
 	//
-	// Name names the kind of thing: the entry of key 42 of the Cache product is at Prefix:{product:42}, the Guard's key
-	// product:42. Metrics and logs show it. At most 64 bytes, without colons, braces, backslashes, spaces or control
-	// characters. Within a Guard, Caches of one Name must have the same K, V, MaxLoads and Version.
+	// Name names the kind of thing in keys, metrics and logs: key 42 of the Cache product is the Guard's key
+	// product:42. At most 64 bytes, without colons, braces, backslashes, spaces or control characters. Within a Guard,
+	// Caches of one Name must have the same K, V, MaxLoads and Version.
 	Name string
 
 	// Load reads a thing from the source, as the loader of Get does.
 	Load func(context.Context, K) (V, error)
 
-	// LoadMany reads several things in one call, for GetMany. Things that it does not return do not exist; others than
-	// asked for are ignored; it may use another key with the same text (see Key). Default: GetMany calls Load for each
-	// key, as many at a time as MaxLoads allows.
+	// LoadMany reads several things in one call, for GetMany. Things that it does not return, by the text of their Key,
+	// do not exist; others than asked for are ignored. Default: GetMany calls Load for each key, as many at a time as
+	// MaxLoads allows.
 	LoadMany func(context.Context, []K) (map[K]V, error)
 
 	// What absence and errors are.
 	//
-	// NotFound is Load's error for absence, such as sql.ErrNoRows. An error of Load that matches it counts as
-	// ErrNotFound, and is remembered for NegativeTTL; any other one for FailureTTL, so it may outlive the insert.
-	// Callers get exactly NotFound or, if that has a method Of(key string) error, what it returns for the Guard's key.
-	// Load may return ErrNotFound in any case. Default: the Guard's, or ErrNotFound.
+	// NotFound is Load's error for absence, such as sql.ErrNoRows: what matches it, or ErrNotFound, is remembered for
+	// NegativeTTL, and another error for FailureTTL, so it may outlive the insert. Callers get exactly NotFound or, if
+	// it has a method Of(key string) error, what that returns for the Guard's key. Default: the Guard's, or
+	// ErrNotFound.
 	NotFound error
 
-	// IsNotFound reports whether an error of Load means absence, where that is no single value: status.Code(err) ==
-	// codes.NotFound, or ent.IsNotFound. Callers get NotFound. Default: only NotFound itself.
+	// IsNotFound reports whether an error of Load means absence, where that is no single value, as in gRPC or ent: see
+	// docs/plugging-in.md. Callers get NotFound. Default: only NotFound itself.
 	IsNotFound func(error) bool
 
-	// Errors are errors that callers branch on, each under a name that travels: the *LoadError on other instances matches
-	// it too. All versions of a program that run side by side share the names: do not reuse one for another error. At
-	// most 64 bytes, without control characters, and 8 names for one failure.
+	// Errors are errors that callers branch on, each under a name that travels, so that the *LoadError on other
+	// instances matches it. Versions of a program share the names: do not reuse one for another error. At most 64
+	// bytes, without control characters, and 8 names for one failure.
 	Errors map[string]error
 
-	// ErrorCodec lets errors travel whose type or code callers look at, beside Errors: the *LoadError on other instances
-	// wraps what it decodes, so that errors.As finds the same everywhere. Default: the Guard's.
+	// ErrorCodec lets errors travel whose type or code callers look at: the *LoadError on other instances wraps what it
+	// decodes.
 	ErrorCodec ErrorCodec
 
 	// What can be invalidated together.
 	//
-	// Tags returns the tags by which Guard.InvalidateTags finds a thing, in addition to those of SetTags; see there. It
-	// is called with each thing that was loaded or put. Default: none.
+	// Tags returns the tags by which Guard.InvalidateTags finds a thing, beside those of SetTags; see there. It is
+	// called with each thing that was loaded or put. Default: none.
 	Tags func(K, V) []string
 
-	// AbsentTags returns the tags by which Guard.InvalidateTags finds the memory that there is no such thing, in addition
-	// to those of SetTags: what an insert invalidates. Default: none, so that only Invalidate, InvalidateAll and
-	// NegativeTTL end it.
+	// AbsentTags returns the tags of remembered absence, beside those of SetTags: what an insert invalidates. Default:
+	// none, so that only Invalidate, InvalidateAll and NegativeTTL end it.
 	AbsentTags func(K) []string
 
-	// How long things live, and what follows.
+	// How long things live; see Config.
 	//
-	// TTL is how long an entry is fresh; see Config. Default: the Guard's. -1: values are not stored.
+	// TTL is how long an entry is fresh. -1: values are not stored.
 	TTL time.Duration
 
-	// StaleFor is how long after its TTL an entry is still served; see Config. Default: the Guard's. -1: off.
+	// StaleFor is how long after its TTL an entry is still served. -1: off.
 	StaleFor time.Duration
 
-	// Patience is how long a Get that finds a value past its TTL waits for a fresh one before it gets the stale one; the
+	// Patience is how long a Get that finds a value past its TTL waits for a fresh one, at least a millisecond; the
 	// load goes on. If that fails, Redis does not answer, or no slot is to spare, it gets the stale value at once. It
-	// needs StaleFor. GetMany does not wait. At least a millisecond. Default: 0, it does not wait. -1: the same.
+	// needs StaleFor. GetMany does not wait. Default: 0, no wait, as -1.
 	Patience time.Duration
 
-	// NegativeTTL is how long absence is remembered. Default: the Guard's, at most TTL. -1: not at all.
+	// NegativeTTL is how long absence is remembered, by default at most TTL. -1: not at all.
 	NegativeTTL time.Duration
 
-	// FailureTTL is how long any other error of Load is remembered; see Config. Default: the Guard's. -1: not at all.
+	// FailureTTL bounds how long any other error of Load is remembered. -1: not at all.
 	FailureTTL time.Duration
 
-	// Jitter shortens each TTL by a random share; see Config. Default: the Guard's. -1: off.
+	// Jitter shortens each TTL by a random share. -1: off.
 	Jitter float64
 
-	// EarlyRefresh replaces entries before they expire; see Config. Default: the Guard's. -1: off.
+	// EarlyRefresh replaces entries before they expire. -1: off.
 	EarlyRefresh float64
 
 	// Where things are, and how they are loaded.
 	//
-	// NoLocal keeps the values of this Cache out of Config.Local: it is served by Redis alone, so that what Invalidate,
-	// Update or Done has ended is served by no instance, not even for Local.MaxLag. Default: false, the Guard's tier, if
-	// it has one, serves it.
+	// NoLocal keeps this Cache out of Config.Local: what Invalidate, Update or Done has ended is then served by no
+	// instance, not even for Local.MaxLag. See docs/revocation.md. Default: false.
 	NoLocal bool
 
 	// MaxLoads is how many loaders of this kind the Guard runs at once, within its own MaxLoads. A load that waits for
-	// its kind's limit takes no slot from others, and one that a loader asks for does not count. Default: no limit but
-	// the Guard's.
+	// it takes no slot from others, and one that a loader asks for does not count. Default: no limit but the Guard's.
 	MaxLoads int
 
-	// Version is the version of V as it is stored: add one when V changes so that two versions of a program cannot read
-	// each other's entries. Each then loads and serves its own, and what invalidates a key, a tag or the kind on one does
-	// so for both. Up to four in a row run side by side: docs/guarantees.md. Do not reuse a number. All instances need a
-	// library that knows Versions first. Default: 0, none. At most 1,000,000.
+	// Version is the version of V as it is stored: add one when V changes. Each then loads and serves its own entries,
+	// and invalidations reach all. Up to four in a row run side by side. Never reuse a number. All instances need a
+	// library that knows Versions: docs/production.md. Default: 0, none. At most 1,000,000.
 	Version int
 
-	// Codec encodes values other than []byte and string. Default: the Guard's.
+	// Codec encodes values other than []byte and string.
 	Codec Codec
 
-	// Clone copies a thing, so that each caller has its own, which it may change, of what the local tier has and of loads
-	// that are shared. Get, Peek and GetMany call it, for each key. Default: none, callers must not change values.
+	// Clone copies a thing for each caller, which may then change it. Get, Peek and GetMany call it for what the local
+	// tier has and for loads that are shared. Default: none, callers must not change values.
 	Clone func(V) V
 
-	// Key returns the text of a key, which may not be empty. Keys with the same text are the same thing. Default: an
-	// integer or a string, or a type of one, is its value, whatever methods it has; else its MarshalText or String.
-	// There is none for pointers, interfaces, and structs without such a method of their own.
+	// Key returns the text of a key, which may not be empty; keys with the same text are the same thing. Default: the
+	// value of an integer or a string, or of a type of one, whatever methods it has; else MarshalText or String.
+	// Pointers, interfaces, and structs without such a method have no default.
 	Key func(K) string
 }
 

@@ -15,19 +15,18 @@ type Class string
 // What a call of this package came to. docs/guarantees.md has an answer of HTTP and of gRPC for each.
 const (
 	ClassNone        Class = "none"        // no error
-	ClassAbsent      Class = "absent"      // there is no such thing: ErrNotFound, or what ClassOf was given
-	ClassUnavailable Class = "unavailable" // nothing was written; try again: Redis, its breaker, a closed Guard, a queue, LoadTimeout
-	ClassCommitted   Class = "committed"   // it is written, and other instances may read the old value for a while: no error for a client
+	ClassAbsent      Class = "absent"      // there is no such thing
+	ClassUnavailable Class = "unavailable" // nothing was written; try again
+	ClassCommitted   Class = "committed"   // it is written; others may read the old value for a while: no error for a client
 	ClassCanceled    Class = "canceled"    // a context ended; of a write, nobody knows whether it was made
-	ClassFailed      Class = "failed"      // the rest: what a loader or a write returned, or a mistake of the caller
+	ClassFailed      Class = "failed"      // a loader, a write or the caller is at fault
 )
 
-// ClassOf says what an error that a call of this package returned means to whoever asked, by what it is and not by its
-// text. An error that matches one of absences is ClassAbsent, as ErrNotFound is: a NotFound of your own, such as
-// sql.ErrNoRows. ClassOf says the same on each instance, whichever ran the loader. Of several errors, as of a GetMany or from
-// errors.Join, it says what comes last in this order: committed, absent, failed, unavailable, canceled. A transaction's
-// error and that of Done are joined: then ClassCommitted says that the transaction has none. What a commit returns that
-// the program makes itself, ClassOf takes for what it looks like.
+// ClassOf says what an error of a call of this package means to whoever asked, the same on each instance. One that
+// matches one of absences, such as sql.ErrNoRows, is ClassAbsent, as ErrNotFound is. Of several errors, as of a GetMany
+// or from errors.Join, it says what comes last in this order: committed, absent, failed, unavailable, canceled. Join a
+// transaction's error and that of Done: then ClassCommitted says that the transaction has none. What a commit returns
+// that the program makes itself, ClassOf takes for what it looks like.
 func ClassOf(err error, absences ...error) Class {
 	switch e := err.(type) { //nolint:errorlint // each error of the tree has its turn
 	case nil:
@@ -100,9 +99,9 @@ func (c travellingClass) Error() string { return string(c) }
 func (c travellingClass) Names(err error) bool { return ClassOf(err) == Class(c) }
 
 // Written reports whether something may have been written, by the error of an Update, UpdateMany, Put or Intent. If
-// not, write was not called, and nothing has changed; of Intend and Also, nothing was announced, so that nothing should
-// be written. It is true for nil, for an error of Done, and for what it does not know; of what a Get returns, it knows
-// all but an error of the loader's own.
+// not, write was not called; of Intend and Also, nothing was announced, so nothing should be written. It is true for
+// nil, for an error of Done, and for what it does not know; of what a Get returns, it knows all but a loader's own
+// error.
 func Written(err error) bool {
 	var called *calledError
 	var redis *RedisError

@@ -13,84 +13,82 @@ import (
 )
 
 // Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
-// says so. Durations beyond 10 years count as 10 years. What most services set comes first; the rest is for when you
-// need it, by question.
+// says so. Durations beyond 10 years count as 10 years. What most services set comes first; docs/production.md says how
+// to choose the rest.
 type Config struct {
 	// What most services set.
 	//
-	// Prefix begins every key in Redis: the value of key K is at Prefix:{K}. Guards with the same Prefix on the same
-	// Redis share their values; they must agree on types and Codec. It may not contain braces. Default: cacheguard.
+	// Prefix begins every key in Redis: key K is at Prefix:{K}. Guards with the same Prefix on the same Redis share
+	// their values, and must agree on types and Codec. No braces. Default: cacheguard.
 	Prefix string
 
-	// TTL is how long an entry is fresh, to the millisecond. A loader may choose another one with SetTTL.
-	// Default: 1 minute. -1: values are not stored, only loads are shared.
+	// TTL is how long an entry is fresh, to the millisecond; SetTTL chooses another one. Default: 1 minute. -1: values
+	// are not stored, only loads are shared.
 	TTL time.Duration
 
-	// Local is a tier in this process, in front of Redis; a Cache with NoLocal has no part in it. Default: off.
+	// Local is a tier in this process, in front of Redis. Default: off.
 	Local LocalConfig
 
-	// Logger gets what an operator should know and no caller learns, one record of each kind every ten seconds; the
-	// attribute more counts those left out. Each has cache (the Prefix), instance, and where there are some key and
-	// kind (the Name of its Cache). docs/at-3am.md lists them. Default: none.
+	// Logger gets what an operator should know and no caller learns, one record of each kind every ten seconds:
+	// docs/at-3am.md. Default: none.
 	Logger *slog.Logger
 
 	// LoadTimeout ends a load: its context is cancelled, and its callers get an error that matches
 	// context.DeadlineExceeded. Default: 30 seconds. -1: none.
 	LoadTimeout time.Duration
 
-	// How long values live, and what follows.
+	// How long values live.
 	//
-	// StaleFor is how long after its TTL an entry is still served, while one background load in the fleet replaces it
-	// or if such loads fail. An Invalidate ends that at once, except that a local tier serves its values as stale while
-	// Redis does not answer, within Local.TTL, whatever others invalidate. Default: 0, off.
+	// StaleFor is how long after its TTL an entry is still served, while one load in the fleet replaces it or loads
+	// fail. An Invalidate ends that at once, but not, within Local.TTL, in a local tier while Redis does not answer.
+	// Default: 0, off.
 	StaleFor time.Duration
 
 	// NegativeTTL is how long ErrNotFound is remembered. Default: 10 seconds, at most TTL. -1: not at all.
 	NegativeTTL time.Duration
 
-	// FailureTTL is how long any other error of a loader is remembered at most: 50 ms, and double that with each failure
-	// in a row. Meanwhile callers on all instances get the error, or a stale value, and nobody asks the source. Default:
-	// 5 seconds, which is the longest. -1: not at all. Then only those get it who asked before the loader failed or, on
-	// other instances, before Redis knew; for an instance that cannot subscribe, it is kept for a second all the same.
+	// FailureTTL bounds how long any other error of a loader is remembered: 50 ms, and double that with each failure in
+	// a row. Meanwhile callers on all instances get it, or a stale value. Default: 5 seconds, the longest. -1: only
+	// those get it who asked before the loader failed or, on other instances, before Redis knew, and those of an
+	// instance that cannot subscribe, for a second.
 	FailureTTL time.Duration
 
 	// Jitter shortens each TTL by a random share of up to this much, so that entries written together do not expire
 	// together. From 0 to 1. Default: 0.1. -1: off.
 	Jitter float64
 
-	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load: it
-	// is the beta of XFetch (Vattani, Chierichetti, Lowenstein, VLDB 2015), drawn at each answer; 1 is its optimum.
-	// From 0 to 100. Default: 0, off.
+	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load: the
+	// beta of XFetch (Vattani, Chierichetti, Lowenstein, VLDB 2015), whose optimum is 1. From 0 to 100. Default: 0,
+	// off.
 	EarlyRefresh float64
 
 	// How many loads, and how long they may wait.
 	//
-	// MaxLoads is how many loaders this Guard runs at once. Excess loads queue until a slot frees or their callers give
-	// up. A loader that ignores its context keeps its slot even after LoadTimeout, and no other load of its key begins
-	// here. A load that a loader asks for shares its slot. Default: 64. -1: no limit.
+	// MaxLoads is how many loaders this Guard runs at once; others queue until a slot frees or their callers give up. A
+	// load that a loader asks for shares its slot. A loader that ignores its context keeps its slot, and no other one
+	// of its key begins here. Default: 64. -1: no limit.
 	MaxLoads int
 
-	// Limiter is what each load that has a slot of MaxLoads takes a permit of, before its loader runs:
-	// semaphore.NewLimiter has one for the whole fleet. Excess loads keep their leases and queue. Guards may share one.
-	// The Guard does not close it. Default: nil, none.
+	// Limiter gives each load that has a slot of MaxLoads a permit, or has it queue with its lease:
+	// semaphore.NewLimiter is for the whole fleet. Guards may share one, and do not close it. See docs/production.md.
+	// Default: none.
 	Limiter Limiter
 
-	// SlowLoad is the time beyond which the Logger reports a load as slow. Default: a tenth of LoadTimeout, or 3
-	// seconds without one. -1: off.
+	// SlowLoad is when the Logger reports a load as slow. Default: a tenth of LoadTimeout, or 3 seconds without one.
+	// -1: never.
 	SlowLoad time.Duration
 
 	// WaitTimeout is how long a Get waits for another instance's load, beside queueing for MaxLoads, before it loads by
-	// itself, without storing. Default: LoadTimeout and RedisTimeout, so that a slow load does not run twice. -1: no
-	// limit but the context's.
+	// itself, without storing. Default: LoadTimeout plus RedisTimeout. -1: no limit but the context's.
 	WaitTimeout time.Duration
 
-	// LeaseTTL is how long the lease of a load outlives an instance that dies. A third of it is the interval of its
-	// renewals. At least 100 milliseconds. Default: 5 seconds.
+	// LeaseTTL is how long the lease of a load outlives an instance that dies; it is renewed at each third of that. At
+	// least 100 milliseconds. Default: 5 seconds.
 	LeaseTTL time.Duration
 
-	// What absence and errors are, of keys without a Cache, and by default of a CacheConfig; see there.
+	// Absence and errors, of keys without a Cache, and by default of a CacheConfig.
 	//
-	// NotFound is the loaders' error for absence. Default: ErrNotFound, and callers on the loader's instance get that as
+	// NotFound is the loaders' error for absence. Default: ErrNotFound, which callers on the loader's instance get as
 	// it was wrapped.
 	NotFound error
 
@@ -100,38 +98,34 @@ type Config struct {
 	// What writes may do.
 	//
 	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others
-	// can write within LeaseTTL, loads store nothing for up to twice LeaseTTL, and Update returns an error when write
-	// returns. At least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
+	// can write within LeaseTTL, loads store nothing for up to twice LeaseTTL, and Update returns an error after it. At
+	// least LeaseTTL. Default: 1 minute, or LeaseTTL if longer. -1: no limit.
 	UpdateTimeout time.Duration
 
-	// UpdateAnyway lets Update, Put and Intend write when Redis fails. The write then runs without the lock, and its
-	// keys are invalidated as Invalidate does. Default: false, they return a *RedisError, and nothing is written.
+	// UpdateAnyway lets Update, Put and Intend write when Redis fails, without the lock; the keys are invalidated as
+	// Invalidate does. Default: false, they return a *RedisError, and nothing is written.
 	UpdateAnyway bool
 
 	// Replicas is how many replicas (on a cluster, of each node) must acknowledge (WAIT) an Invalidate, Intend, Also,
-	// Update or Put, so that a failover to one of them forgets none. If they do not within RedisTimeout, the error
-	// matches ErrNotReplicated: an invalidation is then pending, and an Intend, an Also and an Update fail. All instances
-	// need the same number. docs/locks.md says what this does not promise. Default: 0, off.
+	// Update or Put within RedisTimeout. Else the error matches ErrNotReplicated: an invalidation is pending, the
+	// others fail. All instances need the same number. docs/locks.md says what it does not promise. Default: 0, off.
 	Replicas int
 
 	// WriteLock is the lock that Update, UpdateMany and Put hold, instead of one of package rwlock on the Guard's
-	// Redis: a *mutex.Locker, a *mutex.Quorum, or a Locker of a package below consensus. Its names are the keys with
-	// the Guard's Prefix. All instances need the same one. The Guard does not close it; docs/locks.md says what it
-	// changes. Default: none.
+	// Redis. Its names are the keys with the Prefix. All instances need the same one; the Guard does not close it. See
+	// docs/locks.md. Default: none.
 	WriteLock WriteLock
 
-	// When Redis fails, or is slow.
+	// When Redis fails, or is slow: docs/guarantees.md has the rest.
 	//
-	// RedisTimeout bounds each operation on Redis once it is sent, whatever the client's own time-outs and retries.
-	// Default: 500 ms, and less for reads that load nothing beside Redis (four times the p99.9 of the last minute).
-	// After some failures a circuit breaker opens, until Redis answers a probe: docs/guarantees.md. With
-	// redis.Options.DialerRetries 1, a refused connection shows at once.
+	// RedisTimeout bounds each operation on Redis once it is sent, whatever the client's time-outs and retries. At
+	// least a millisecond. Default: 500 ms, and less for reads that load nothing beside Redis (four times the p99.9 of
+	// the last minute). After some failures a circuit breaker opens, until Redis answers a probe.
 	RedisTimeout time.Duration
 
-	// HedgeAfter is how long a Get waits for a read of Redis before the loader runs beside it; the first answer wins.
-	// Such a load stores nothing, and takes only a slot to spare. Default: four times the p99 of the last minute, at
-	// least as long as loads take, from 5 ms to half of RedisTimeout; while Redis is known to be slow, at once. -1:
-	// never. docs/guarantees.md has the rest.
+	// HedgeAfter is how long a Get waits for a read of Redis before the loader runs beside it, in a spare slot; the
+	// first answer wins, and that load stores nothing. Default: from 5 ms to half of RedisTimeout, by what Redis and
+	// loads took in the last minute; while Redis is slow, at once. -1: never.
 	HedgeAfter time.Duration
 
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values
@@ -139,9 +133,8 @@ type Config struct {
 	FailClosed bool
 
 	// Gate says whether a call may use the cache for the key (product:42 for a Cache): nil, it may. Else it loads
-	// without the cache, with the outcome bypassed, and nothing of it is read or stored; invalidations go on. It is
-	// asked in each Get, Fetch and Warm, and for each key of a GetMany, concurrently, must be quick, and must not panic.
-	// Default: all may.
+	// without, with the outcome bypassed, and stores nothing; invalidations go on. It is asked for each key of each
+	// read, concurrently, must be quick, and must not panic. See docs/rollout.md. Default: all may.
 	Gate func(ctx context.Context, key string) error
 
 	// What is stored.
@@ -149,19 +142,18 @@ type Config struct {
 	// Codec encodes values other than []byte and string. Default: encoding/json.
 	Codec Codec
 
-	// Compression makes stored entries smaller: encoded values, []byte, strings and pages of the middleware. Instances
-	// with different Compression may share a Prefix. Default: none.
+	// Compression makes stored entries smaller. Instances with different Compression may share a Prefix. Default: none.
 	Compression Compression
 
-	// MaxValueBytes is the size of the largest value stored, encoded, before compression. Larger ones reach their callers
-	// but not the cache; one that Redis has is replaced. Instances that share a Prefix should agree on it. Default: 8
-	// MiB. -1: no limit but what Redis takes within RedisTimeout, and 512 MiB.
+	// MaxValueBytes bounds values that are stored, encoded, before compression. Larger ones reach their callers but not
+	// the cache, and one that Redis has is replaced. Instances that share a Prefix should agree. Default: 8 MiB. -1: no
+	// limit but what Redis takes within RedisTimeout, and 512 MiB.
 	MaxValueBytes int
 
 	// What is reported.
 	//
-	// Instance is the name of this process. Its leases and locks, which Inspect shows, and its logs have it. At most 50
-	// bytes, without spaces and control characters. Default: host:pid.
+	// Instance is the name of this process, in logs and, for Inspect, in leases and locks. At most 50 bytes, without
+	// spaces and control characters. Default: host:pid.
 	Instance string
 
 	// Observers hear what happens, for metrics and tests, after the Logger. Default: none.
@@ -170,9 +162,8 @@ type Config struct {
 	// Hooks change the contexts of calls and loads, for tracing.
 	Hooks Hooks
 
-	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError
-	// that other instances get, and of Inspect, for 5 seconds at most, in 1 KiB. It is called concurrently, and not
-	// asked about what a CacheConfig.ErrorCodec encodes. Default: err.Error().
+	// RedactError returns what other instances (LoadError.Message) and Inspect may know of a loader's error, for 5
+	// seconds, in 1 KiB. It is called concurrently, but not for what an ErrorCodec encodes. Default: err.Error().
 	RedactError func(err error) string
 
 	follows bool // no RedisTimeout is set: calls that load nothing beside Redis wait as long as it has ever needed

@@ -10,16 +10,12 @@
 //
 // # Entry points
 //
-//   - New makes a Guard: one per process and Prefix. Guard.SelfCheck checks that Redis allows all it needs; Guard.Close
-//     ends it.
-//   - Get reads one key, GetMany reads many, and Fetch reads values that carry their own freshness.
-//   - NewCache makes a Cache, a typed view of a Guard for one kind of thing, with Get, GetMany, Invalidate, Update and
-//     Put.
-//   - Call Guard.Invalidate after a write, or let Guard.Update or Guard.UpdateMany make the write.
-//   - SetTTL, SetTags and ErrNotFound are for loaders. ClassOf says what an error means to a client. Hooks and
-//     Guard.Stats are for monitoring.
-//   - Guard.Inspect shows the state of a key. Guard.Bypass and Guard.BypassFleet turn the cache off
-//     for a while.
+//   - New makes a Guard: one per process and Prefix. Guard.SelfCheck checks its Redis; Guard.Close ends it.
+//   - Get, GetMany and Fetch read by key. NewCache makes a Cache, a typed view of a Guard for one kind of thing.
+//   - Guard.Update, Guard.UpdateMany and Cache.Put make a write; Guard.Intend is for transactions that commit
+//     elsewhere, and Guard.Invalidate comes after a write.
+//   - SetTTL, SetTags and ErrNotFound are for loaders. ClassOf says what an error means to a client.
+//   - Observer, Hooks and Guard.Stats are for monitoring, Guard.Inspect and Guard.Bypass for operators.
 //
 // # Guarantees
 //
@@ -33,18 +29,16 @@
 //
 // # Limits
 //
-// docs/guarantees.md has all of them. Those that a program must know:
+// docs/guarantees.md has all of them. A program must know these:
 //
-//   - Callers that share a read or a load get the same decoded value, so values are read-only: copy what you want to
-//     change. With encoding/json, unexported fields and the types behind an interface are lost on the way.
-//   - A loader can get a row from before the write from a lagging database replica, or in a transaction whose snapshot
-//     is older. So a loader should begin its own transaction, or read outside any.
-//   - If a writer does not call Invalidate, only the TTL bounds how long the old value lives, or a feed of package cdc.
+//   - Callers that share a read or a load get the same decoded value: copy what you want to change. With encoding/json,
+//     unexported fields and the types behind an interface are lost on the way.
+//   - A loader should begin its own transaction, or read outside any: an older snapshot, or a lagging database replica,
+//     has the row from before the write.
+//   - If a writer does not call Invalidate, only the TTL, or a feed of package cdc, bounds how long the old value
+//     lives.
 //   - With Config.Local, an Invalidate reaches other instances by a message: see LocalConfig.
 //   - Redis replicates asynchronously: a failover, or a restart from an older file, can forget an invalidation.
 //
-// # How it works
-//
-// docs/design/protocol.md has the protocol, and what can go wrong at each step. CONTRIBUTING.md has the files and tests
-// for each change.
+// docs/design/protocol.md says how it works.
 package cacheguard

@@ -14,18 +14,18 @@ import (
 )
 
 var (
-	// ErrNotFound says that the source has no such thing. A loader returns it, or an error that wraps it. A Guard
-	// remembers it for NegativeTTL, and during that time returns ErrNotFound without calling the loader.
+	// ErrNotFound says that the source has no such thing. A loader returns it, or an error that wraps it, and a Guard
+	// remembers it for NegativeTTL.
 	ErrNotFound = errors.New("cacheguard: not found")
 
 	// ErrNotCached is returned by Peek, and by a Fetch without Load, when the cache has no value that may be served.
 	ErrNotCached = errors.New("cacheguard: not cached")
 
-	// ErrClosed is returned by calls on a Guard that is closed, or that is closed while they wait.
+	// ErrClosed is returned by calls on a Guard that is closed, also while they wait.
 	ErrClosed = errors.New("cacheguard: guard is closed")
 
 	// ErrReentrant is returned to a loader that asks, directly or through other loaders, for the key it is loading, and
-	// to an Update within the write of another Update of the same key, by the context that they were given. Loaders of
+	// to an Update within the write of another one of the key, by the context that they were given. Loaders of
 	// different calls that ask for each other's keys wait until LoadTimeout.
 	ErrReentrant = errors.New("cacheguard: call would wait for itself")
 )
@@ -45,10 +45,10 @@ var errNoSpareSlot = errors.New("no load slot to spare, or Config.Limiter is clo
 
 var errGoexit = errors.New("loader called runtime.Goexit")
 
-// RedisError says that Redis could not be used: it is returned by Get when Config.FailClosed is set, by Invalidate, and
-// by Update.
+// RedisError says that Redis could not be used: Invalidate, Update and Intend return it, and Get with
+// Config.FailClosed.
 type RedisError struct {
-	Op  string // the operation: get, acquire, invalidate, inspect or bypass; update or intend, when nothing was written; in hooks also fill and fail
+	Op  string // get, acquire, invalidate, inspect or bypass; update or intend: nothing was written; in events also fill and fail
 	Key string // the caller's key
 	Err error  // the client's error, or context.DeadlineExceeded after RedisTimeout
 }
@@ -76,10 +76,9 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after it failed. Of the
-// loader's error travel its text, its Class, whether it matched an error of this package, of package mutex or
-// context.DeadlineExceeded and, for a Cache, which of CacheConfig.Errors it matched and what CacheConfig.ErrorCodec
-// made of it. Callers of the Guard that ran the loader get the error itself.
+// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after it failed. It has
+// the error's text and Class, and matches what that matched of this package, package mutex, context.DeadlineExceeded
+// and, for a Cache, CacheConfig.Errors and ErrorCodec. Callers of the Guard that ran the loader get the error itself.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it
@@ -91,20 +90,17 @@ func (e *LoadError) Error() string {
 	return fmt.Sprintf("cacheguard: load of %q by another guard failed: %s", errs.Short(e.Key), e.Message)
 }
 
-// Unwrap returns those of the above and of CacheConfig.Errors that the loader's error matched, and the error that
-// CacheConfig.ErrorCodec decoded.
+// Unwrap returns what it matches.
 func (e *LoadError) Unwrap() []error { return e.matched }
 
-// ErrorCodec carries errors of a loader to other instances, for CacheConfig. Its methods are called from many
-// goroutines at once.
+// ErrorCodec carries errors of a loader to other instances. Its methods are called concurrently.
 type ErrorCodec interface {
 	// EncodeError returns from what DecodeError makes an equal error, in at most 512 bytes; of more, and of nil, only
 	// the text travels. It finds the error that it knows with errors.As, and should leave out what is not to stay in
 	// Redis: Config.RedactError is not asked.
 	EncodeError(err error) []byte
 
-	// DecodeError returns the error; nil: it does not know it, for example because another version of the program
-	// encoded it.
+	// DecodeError returns the error; nil: it does not know it, as when another version of the program encoded it.
 	DecodeError(data []byte) error
 }
 
@@ -218,8 +214,7 @@ func givenUp(ctx context.Context, err error) error {
 }
 
 // ErrNotReplicated is matched by the *RedisError of an Invalidate, Intend, Also, Update or Put that reached the
-// primary, but that fewer replicas than Config.Replicas acknowledged in time. It is the same error in all packages of
-// the library.
+// primary, but that fewer replicas than Config.Replicas acknowledged in time. All packages of the library share it.
 var ErrNotReplicated = send.ErrNotReplicated
 
 // loadTimeout is why a load was ended. Few are, so its text is made only when somebody reads it.

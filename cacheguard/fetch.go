@@ -17,66 +17,62 @@ const (
 	Replace                // do not serve it: load another one
 )
 
-// Source says where Fetch gets values that carry their own freshness, and which of them are fresh.
+// Source says where Fetch gets values, and which of them are fresh.
 type Source[V any] struct {
 	// Judge alone judges a cached value: StaleFor and EarlyRefresh are ignored. It is called in the caller's goroutine,
 	// perhaps more than once, and may call Get for other keys. Default: all values are fresh.
 	Judge func(V) Verdict
 
-	// Load is the loader, as in Get. The value old is the one to be replaced. It is nil if there is none, or if it was
-	// invalidated before the load began. One that is returned again has the tags that this Load names, and no others,
-	// unless it calls KeepTags. Default: Fetch loads nothing, and returns ErrNotCached instead.
+	// Load is the loader, as in Get. The value old is the one to be replaced; nil if there is none, or if it was
+	// invalidated before the load began. Returned again, it has the tags that this Load names alone, unless Load calls
+	// KeepTags. Default: Fetch loads nothing, and returns ErrNotCached.
 	Load func(ctx context.Context, old *V) (V, error)
 
-	// Tags are tags that the value has in any case, in addition to those of SetTags. They are known before Load begins,
-	// so an InvalidateTags of other tags during the load does not keep the value from being stored.
+	// Tags are tags that the value has beside those of SetTags. They are known before Load begins, so an InvalidateTags
+	// of others meanwhile does not keep the value from being stored.
 	Tags []string
 
-	// DespiteTags reports whether this call may use a value even if one of its tags was invalidated, as it may if the
-	// value only says where others are. Default: no value.
+	// DespiteTags reports whether this call may use a value although one of its tags was invalidated, as one that only
+	// says where others are. Default: no value.
 	DespiteTags func(V) bool
 
 	// SkipLocal bypasses the local tier.
 	SkipLocal bool
 
-	// Unlimited loads do not count towards MaxLoads, and do not wait for it. This is for loads that would run without
-	// the Guard too.
+	// Unlimited loads neither count towards MaxLoads nor wait for it: they would run without the Guard too.
 	Unlimited bool
 
-	// Finish lets a load that this call starts or joins go on when nobody waits for it any more.
+	// Finish lets a load that this call starts or joins go on when nobody waits any more.
 	Finish bool
 
-	// Part says that the call is one of several that answer a request: EventGet does not report it, and StaleFor counts
-	// for nothing.
+	// Part says that the call is one of several that answer a request: EventGet does not report it, and StaleFor is
+	// ignored.
 	Part bool
 
-	// Past gets, before Load is called, whether this call goes past the cache. nil: nobody asks.
+	// Past gets, before Load is called, whether this call goes past the cache.
 	Past *Past
 
-	// Made gets what the value that this call reads from Redis was made under. For a later Fetch with the same Made,
-	// whose Load returns that value and calls KeepTags, it says that. nil: KeepTags is about the value old.
+	// Made gets what the value that this call reads from Redis was made under, for a later Fetch with the same Made,
+	// whose Load returns that value and calls KeepTags. nil: KeepTags is about the value old.
 	Made *Made
 }
 
-// Past is whether a Fetch goes past the cache: what it loads is not stored, and its Outcome is Bypassed. The zero Past
-// does not.
+// Past is whether a Fetch goes past the cache: what it loads is not stored, and its Outcome is Bypassed.
 type Past struct{ is, wanted atomic.Bool }
 
-// Is reports whether it does, for whatever reason.
+// Is reports whether it does.
 func (p *Past) Is() bool { return p.is.Load() }
 
-// IsWanted reports whether it does because somebody wants that: Bypass, BypassFleet or Config.Gate.
+// IsWanted reports whether Bypass, BypassFleet or Config.Gate wants that.
 func (p *Past) IsWanted() bool { return p.wanted.Load() }
 
-// Made is what a value was made under: the tags that it had, and what of them, of its key and of everything had been
-// invalidated by then. The zero Made is of no value.
+// Made is what a value was made under: its tags, and what of them, of its key and of everything had been invalidated by
+// then. The zero Made is of no value.
 type Made struct{ stamp protocol.Stamp }
 
-// Fetch is Get for values that carry their own freshness, as HTTP responses do. Everything said of Get holds.
-// SetTTL sets how long the value stays in the cache. The Outcome says how Fetch came by the value.
-//
-// While Redis does not answer and StaleFor is set, Fetch serves values of the local tier, unless Judge wants them
-// replaced.
+// Fetch is Get for values that carry their own freshness, as HTTP responses do; SetTTL sets how long they stay in the
+// cache. The Outcome says how Fetch came by the value. While Redis does not answer and StaleFor is set, it serves
+// values of the local tier, unless Judge wants them replaced.
 func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Outcome, error) {
 	if g == nil {
 		var none V
@@ -120,10 +116,10 @@ func (g *Guard) beingStored(key string, shape protocol.Shape) <-chan struct{} {
 	return nil
 }
 
-// Peek looks whether the cache has the thing, in the local tier and then in Redis, and says how it came by it. It loads
-// nothing and takes no lease, and no EventGet reports it. The error is ErrNotCached if there is nothing that a Get
-// might return, also while the cache may not be used, and CacheConfig.NotFound, with the outcome negative, for a thing
-// that is known not to exist. Within StaleFor, the outcome may be stale; nothing is refreshed.
+// Peek returns what the cache has of the thing, in the local tier or Redis, and says where. It loads and refreshes
+// nothing, takes no lease, and no EventGet reports it. The error is ErrNotCached if there is nothing that a Get might
+// return, also while the cache may not be used, and CacheConfig.NotFound, with the outcome negative, for a thing that
+// is known not to exist.
 func (c *Cache[K, V]) Peek(ctx context.Context, k K) (v V, how Outcome, err error) {
 	if c == nil {
 		return v, "", errNilCache

@@ -13,19 +13,19 @@ import (
 // maxAsks is how often a call asks again because the answer it shared was older than itself, before it loads by itself.
 const maxAsks = 3
 
-// Get returns the value of the key: from the cache, or from load, which then runs once for all callers, on all
-// instances, that ask while it runs. A Get that begins after an Invalidate returned nil, in any process, never returns
-// a value that was loaded before it (with Config.Local: see LocalConfig). Callers share one value: do not change it.
+// Get returns the value of the key: from the cache, or from load, which runs once for all callers, on all instances,
+// that ask while it runs. A Get that begins after an Invalidate returned nil, in any process, never returns a value
+// loaded before it (with Config.Local: see LocalConfig). Callers share one value: do not change it. Without Redis, Get
+// loads, unless Config.FailClosed is set.
 //
-// The loader gets a context with the values of the first caller's. It is cancelled when the last caller has left, when
-// LoadTimeout passes and when the Guard is closed. The callers get what load returns, like this:
+// The loader's context has the values of the first caller's. It is cancelled when the last caller has left, when
+// LoadTimeout passes and when the Guard is closed. Of what load returns,
 //
-//   - A value goes to all that wait, even if it cannot be stored.
-//   - ErrNotFound goes to all that wait, and Get remembers it for NegativeTTL.
-//   - Another error goes as it is to the callers on this instance, and as a *LoadError to those on others. It is
-//     returned without calling load for a moment (50 ms, doubling with each failure to at most FailureTTL, 5 s). So an
-//     absence that load does not report as ErrNotFound outlives the insert.
-//   - A panic becomes a *PanicError.
+//   - a value goes to all that wait, even if it cannot be stored;
+//   - ErrNotFound goes to all that wait, and is remembered for NegativeTTL;
+//   - another error goes as it is to the callers on this instance, and as a *LoadError to others; it is remembered for
+//     a moment (see Config.FailureTTL), so an absence that is not ErrNotFound outlives the insert;
+//   - a panic becomes a *PanicError.
 //
 // When ctx ends, Get returns an error that matches ctx.Err() and the context's cause. The load goes on for the others.
 func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, error) {

@@ -28,8 +28,8 @@ import (
 )
 
 // Redis is what a Guard needs of a client: *redis.Client (also a Sentinel failover client), *redis.ClusterClient and
-// *redis.Ring have it. Local, and Update and Put without a WriteLock, refuse a Ring. The Guard never configures or
-// closes the client.
+// *redis.Ring have it. Config.Local, and Update and Put without a WriteLock, refuse a Ring. The Guard never configures
+// or closes the client.
 type Redis interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 	Pipeline() redis.Pipeliner

@@ -22,28 +22,27 @@ const (
 	EntryMissing EntryState = "missing" // nothing
 	EntryFresh   EntryState = "fresh"   // a value within its TTL
 	EntryStale   EntryState = "stale"   // a value past its TTL
-	EntryAbsent  EntryState = "absent"  // the memory that the source has no such thing
-	EntryRevoked EntryState = "revoked" // a value that InvalidateTags or InvalidateAll invalidated: Get loads a new one
-	EntryDamaged EntryState = "damaged" // something that is no entry of this version, or is truncated or changed. Behind its first 64 KiB nobody looks
+	EntryAbsent  EntryState = "absent"  // remembered absence
+	EntryRevoked EntryState = "revoked" // a value that InvalidateTags or InvalidateAll invalidated
+	EntryDamaged EntryState = "damaged" // no entry of this version, or truncated or changed (in its first 64 KiB)
 )
 
-// Inspection is the state of a key, in Redis and on this instance. Durations are measured by the clock of the key's
-// server, to the millisecond. It does not contain the value itself.
+// Inspection is the state of a key, in Redis and on this instance, without the value. Durations are by the clock of the
+// key's server, to the millisecond.
 type Inspection struct {
 	Key   string
 	State EntryState
 
 	// Of the entry, unless State is missing or damaged.
 	Age      time.Duration // since it was stored
-	FreshFor time.Duration // until its TTL ends; 0 if that is over
-	KeptFor  time.Duration // until Redis drops it. A Guard with StaleFor serves it until then
+	FreshFor time.Duration // until its TTL ends, or 0
+	KeptFor  time.Duration // until Redis drops it; with StaleFor, it is served until then
 	LoadTook time.Duration // how long it took to load
 	Kind     string        // of the payload: bytes (a []byte or string), coded (by the Codec), or absence
-	Tags     []string      // that it can be invalidated by
+	Tags     []string      // by which it can be invalidated
 
-	// TagVersions are the epochs of the Tags when the entry was loaded, in the same order and in hexadecimal: a random
-	// text that stands for the tag until the next InvalidateTags. If the epoch in Redis is another one, or gone, State
-	// is revoked.
+	// TagVersions are the epochs of the Tags, in their order, when the entry was loaded, in hexadecimal: each stands
+	// for the tag until the next InvalidateTags. If the one in Redis differs, or is gone, State is revoked.
 	TagVersions []string
 
 	Size   int    // of what Redis has for the key, in bytes
@@ -53,13 +52,12 @@ type Inspection struct {
 	Waiting int      // other instances that wait for that load
 	Writers []Holder // instances in an Update of the key: no load stores a value
 	Blocked int      // instances that wait for the end of the update
-	Intents []Holder // of whose transactions an intent stands on the key (see Guard.Intend), at most a hundred; For is by their own clocks
-	Failure *Failure // of the last load; nil: it did not fail, or its failure is forgotten
+	Intents []Holder // with an intent on the key, at most a hundred; For is by their own clocks
+	Failure *Failure // of the last load; nil: none, or forgotten
 
-	// Version is the CacheConfig.Version that the entry was stored under; 0: none. The fields above describe the entry
-	// without a version, and its load; Writers, Blocked and Intents cover all versions. Versions has the others: an
-	// Inspection for each version with an entry, a load or a failure, without Key, Writers, Blocked, Intents and Here.
-	// Where there is no entry, the Version is not known, and 0.
+	// Version is the CacheConfig.Version that the entry was stored under; 0: none, or no entry. The fields above
+	// describe the entry without a version, and its load; Writers, Blocked and Intents cover all versions. Versions has
+	// an Inspection for each other version with an entry, a load or a failure, without these, Key and Here.
 	Version  int
 	Versions []Inspection
 
@@ -70,31 +68,29 @@ type Inspection struct {
 type Holder struct {
 	Instance string        // its Config.Instance; empty: not known
 	For      time.Duration // since it began
-	Left     time.Duration // until others take it for dead; it renews that at a third of LeaseTTL
+	Left     time.Duration // until others take it for dead
 }
 
 // Failure is what Redis remembers of loads that failed.
 type Failure struct {
-	Message string        // the text of the last error (see Config.RedactError); empty once Left is 0
-	InARow  int           // how many loads failed since one succeeded
-	Left    time.Duration // Get returns the error for that long; 0: the next one loads
+	Message string        // of the last error (see Config.RedactError); empty once Left is 0
+	InARow  int           // loads that failed since one succeeded
+	Left    time.Duration // how long Get returns the error
 }
 
 // Here is what the instance that was asked knows of a key.
 type Here struct {
-	InTier   bool // the local tier has a value, which it may serve
-	Loads    int  // loads, and waits for other instances' loads, under way
+	InTier   bool // the local tier has a value that it may serve
+	Loads    int  // loads under way, and waits for other instances'
 	Callers  int  // calls that wait for these
-	Pending  bool // an invalidation of the key is still to be sent: the key is loaded without the cache
+	Pending  bool // an invalidation is still to be sent: Gets go past the cache
 	Bypassed bool // see Bypass
 	Cut      bool // the circuit breaker is open: Redis does not answer
 }
 
-// Inspect shows the person on call the state of a key, and changes nothing. It makes one request, with a script that
-// only reads, and another one for an entry with tags. It asks Redis even while a circuit breaker is open.
-//
-// When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx: the Inspection has only Here, what this
-// instance knows.
+// Inspect shows the person on call the state of a key, and changes nothing. It makes a request or, for an entry with
+// tags, two, even while a circuit breaker is open. When Redis fails, the error is a *RedisError, and when ctx ends,
+// that of ctx: the Inspection then has only Here.
 func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	if err := g.begin(); err != nil {
 		return Inspection{}, err
@@ -108,8 +104,8 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	return i, inspected(ctx, key, err)
 }
 
-// HasTag reports whether Redis may have an entry with the tag. If not, before an InvalidateTags, the tag may be
-// mistyped. When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx.
+// HasTag reports whether Redis may have an entry with the tag: if not, it may be mistyped. When Redis fails, the error
+// is a *RedisError, and when ctx ends, that of ctx.
 func (g *Guard) HasTag(ctx context.Context, tag string) (bool, error) {
 	if err := g.begin(); err != nil {
 		return false, err

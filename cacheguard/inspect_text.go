@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/watch/observe"
 )
 
-// String returns the Inspection for people, one line per fact. Programs use the fields.
+// String returns the Inspection for people, one line per fact.
 func (i Inspection) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -73,7 +73,7 @@ func (h Holder) String() string {
 	return fmt.Sprintf("by %s for %s, believed to be alive for another %s", name, shown(h.For), shown(h.Left))
 }
 
-// String says what is true of a key on this instance, one line each.
+// String says what is true of the key here, one line each.
 func (h Here) String() string {
 	var b strings.Builder
 	for _, what := range []struct {

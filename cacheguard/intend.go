@@ -33,18 +33,16 @@ var (
 //
 // Done invalidates everything named; if this process dies, the end of the intent does so, within twice LeaseTTL. Nobody
 // waits for an intent: reads are answered and loaded as usual, but nothing that is cached, or was loaded before, lasts
-// longer. Intents exclude nobody; where readers must not see the older value during the commit, use Update. If the
-// process is paused for longer than that, then commits, and dies before its next renewal, an older value can stay until
-// its TTL.
+// longer. Where readers must not see the older value during the commit, use Update. If the process is paused for longer
+// than that, then commits, and dies before its next renewal, an older value can stay until its TTL.
 //
-// Values that are made of other cached ones come after those: Intend(ctx, products, views). Done ends one Changes after
-// the other, each when Redis has acknowledged the one before. Their intents stand a LeaseTTL longer in each place. What
-// is named in several places ends in each.
+// Of several Changes, Done ends one when Redis has acknowledged the one before: name values that are made of other
+// cached ones after those, as docs/transactions.md shows.
 //
-// An empty key or tag, or a tag that is too long, is an error, and so is a *RedisError whose Op is intend: Redis does
-// not know of the intent, so do not write (with Config.UpdateAnyway, there is none, and Done invalidates). It takes one
-// round trip. After UpdateTimeout what is named is invalidated, Also returns an error, and Done invalidates once more,
-// and returns an error that matches rwlock.ErrLeaseLost. Close ends the renewals; the intents expire.
+// An empty key or tag, or a tag of more than 512 bytes, is an error, and so is a *RedisError whose Op is intend: Redis
+// does not know of the intent, so do not write (with Config.UpdateAnyway, there is none, and Done invalidates). It
+// takes one round trip. After UpdateTimeout what is named is invalidated, Also returns an error, and Done invalidates
+// once more, and returns an error that matches rwlock.ErrLeaseLost. After Close, intents expire.
 func (g *Guard) Intend(ctx context.Context, first Changes, then ...Changes) (*Intent, error) {
 	if g == nil {
 		return nil, notCalled(errNilGuard)
@@ -65,8 +63,8 @@ func (g *Guard) Intend(ctx context.Context, first Changes, then ...Changes) (*In
 }
 
 // Also adds what the transaction turned out to change, before the commit. An error says that Redis does not know of the
-// names, and that the transaction must not commit; Done invalidates them all the same. It takes one round trip, and
-// none for names that Redis knows of. Several Changes are in the places of those of Intend. After Done it is an error.
+// names, and that the transaction must not commit; Done invalidates them all the same. Several Changes take the places
+// of those of Intend. It takes one round trip, and none for names that Redis knows of. After Done it is an error.
 func (in *Intent) Also(ctx context.Context, first Changes, then ...Changes) error {
 	if in == nil {
 		return errNilIntent
@@ -78,11 +76,10 @@ func (in *Intent) Also(ctx context.Context, first Changes, then ...Changes) erro
 	return in.kept.Announce(ctx, places...)
 }
 
-// Done invalidates what was named, and ends the intent. It is called after the commit, or the rollback; called again,
-// it does nothing, and returns what the first call did. It does so, and waits for the answer, even if ctx has ended.
-// The error joins a *RedisError, whose Op is invalidate, for each key and tag that is pending. After Close, it returns
-// ErrClosed, and the intent expires. No error says that the transaction is not committed. It takes one round trip for
-// each Changes.
+// Done invalidates what was named, and ends the intent, after the commit or the rollback, even if ctx has ended. Called
+// again, it returns what the first call did. The error joins a *RedisError, whose Op is invalidate, for each key and
+// tag that is pending; after Close it is ErrClosed, and the intent expires. No error says that the transaction is not
+// committed. It takes one round trip for each Changes.
 func (in *Intent) Done(ctx context.Context) error {
 	if in == nil {
 		return errNilIntent
@@ -90,10 +87,9 @@ func (in *Intent) Done(ctx context.Context) error {
 	return saying(in.kept.Done(ctx), true, true)
 }
 
-// Context returns a context for reads within the transaction. What a Get loads with it, or with the context of a loader
-// below it, is this transaction's alone, whatever the key, also after Done: the load is shared with nobody outside, and
-// stores nothing, because it sees rows that may never be committed. Until Done, a Get of a key that is named, or of a
-// value with a tag that is named, also reads past what is cached. It ends with ctx.
+// Context returns a context for reads within the transaction. What is loaded with it, whatever the key, also after
+// Done, is shared with nobody outside and not stored: it may never be committed. Until Done, a Get of a key or tag that
+// is named reads past the cache. It ends with ctx.
 func (in *Intent) Context(ctx context.Context) context.Context {
 	if in == nil {
 		return ctx
@@ -102,13 +98,13 @@ func (in *Intent) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, intentKey{}, &intentScope{in.kept, outer})
 }
 
-// Also names, within the write of an Update, UpdateMany or Put, what else it changes: tags, and keys that only its
-// statements told. It is called with the context that write was given, before write commits. An error says that Redis
-// could not be told, and that write must not commit.
+// Also names, within the write of an Update, UpdateMany or Put, with its context and before it commits, what else it
+// changes: tags, and keys that only its statements told. An error says that Redis could not be told, and that write
+// must not commit.
 //
 // What is named is invalidated after the write's own keys, in the order of the Changes, or, if the process dies, within
-// twice LeaseTTL. Nobody waits for it. A value that a Put stores is invalidated too, if it has a tag that is named. It
-// takes one round trip, and one more for each Changes after write.
+// twice LeaseTTL. Nobody waits for it. If a tag is named that the value of a Put has, that is invalidated too. It takes
+// one round trip, and one more for each Changes after write.
 func Also(ctx context.Context, first Changes, then ...Changes) error {
 	u := write.Of(ctx)
 	if u == nil {
@@ -121,14 +117,13 @@ func Also(ctx context.Context, first Changes, then ...Changes) error {
 	return u.Also(ctx, places...)
 }
 
-// Changes names what a write changes: keys of a Guard, and tags. To name those of several Caches, append them.
+// Changes names keys of a Guard, and tags, that a write changes. To name those of several Caches, append them.
 type Changes struct {
 	Keys []string
 	Tags []string
 }
 
-// Changes names the keys of the things, for a write that changes them. A thing that has no key (see Key) becomes an
-// empty key, which every call refuses.
+// Changes names the keys of the things. One that has no key (see Key) becomes an empty key, which every call refuses.
 func (c *Cache[K, V]) Changes(ids ...K) Changes {
 	keys := make([]string, len(ids))
 	for i, id := range ids {

@@ -15,19 +15,17 @@ import (
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
-// Invalidate removes the keys from the cache, and keeps every running load, on every instance, from storing what it
-// has read. Call it after you have written to the source. A Get that begins after Invalidate returned nil, in any
-// process, never returns a value that was loaded before. It is sent, and answered, even if ctx has ended; RedisTimeout
-// bounds the wait.
+// Invalidate removes the keys from the cache, and keeps every running load, on every instance, from storing what it has
+// read. Call it after you have written to the source. A Get that begins after Invalidate returned nil, in any process,
+// never returns a value that was loaded before. It is sent, and answered, even if ctx has ended; RedisTimeout bounds
+// the wait.
 //
-// The error joins a *RedisError for each key that Redis may not have removed, or, with Config.Replicas, that too few
-// replicas have acknowledged. Those are pending, up to 100,000 of them: the Guard sends them again in the background
-// until they succeed or it is closed, and loads the keys without the cache until then. Other instances may go on
-// serving them.
+// The error joins a *RedisError for each key that Redis, or with Config.Replicas too few replicas, may not have
+// removed. Those are pending, up to 100,000: the Guard sends them again in the background until they succeed or it is
+// closed, and loads the keys without the cache until then. Other instances may go on serving them.
 //
-// All keys end at once. Where values are made of other cached ones, two calls end those first; Intend keeps the order
-// even where Redis does not acknowledge the first. An empty key is an error; the other keys are invalidated all the
-// same.
+// All keys end at once. Where values are made of other cached ones, invalidate those first, or call Intend, which keeps
+// the order even if Redis does not acknowledge the first. An empty key is an error; the others are invalidated.
 func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	if err := g.begin(); err != nil {
 		return err
@@ -48,11 +46,9 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	return err
 }
 
-// InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded. It takes a round
-// trip, however many there are. While it is pending, the Guard does not serve entries with the tag, which is the Key of
-// the *RedisError. Of two calls, for tags and for keys, the one for what is made of other values comes last.
-//
-// An empty tag, and one of more than 512 bytes, is an error; the others are invalidated all the same.
+// InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded, in a round trip. The
+// Key of the *RedisError is a tag; while that is pending, the Guard serves no entries with it. An empty tag, and one of
+// more than 512 bytes, is an error; the others are invalidated.
 func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	if g == nil {
 		return errNilGuard
@@ -73,9 +69,8 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	return errs.Join(refused, g.invalidateNames(ctx, names))
 }
 
-// InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. It takes a round trip, however many there
-// are. On a cluster, where values are made of other cached ones, call it twice: nothing orders the nodes. The Key of
-// the *RedisError is empty.
+// InvalidateAll is Invalidate for all keys under the Prefix, of all Guards, in a round trip. On a cluster, nothing
+// orders the nodes: where values are made of other cached ones, call it twice. The Key of the *RedisError is empty.
 func (g *Guard) InvalidateAll(ctx context.Context) error {
 	return g.invalidateNames(ctx, []string{epoch.All})
 }

@@ -2,14 +2,12 @@ package cacheguard
 
 import "context"
 
-// Limiter is what loads take permits of, see Config.Limiter. It must be safe for concurrent use, and must not panic.
-// What it returns gives the permit back, and is called once; nil: there was none. The Logger has its errors.
+// Limiter gives loads permits, see Config.Limiter. It must be safe for concurrent use, and must not panic. What it
+// returns gives the permit back, and is called once; nil: there was none. The Logger has its errors.
 type Limiter interface {
-	// Take waits for a permit. It has none if ctx has ended, or there will be none. Callers is how many calls wait for
-	// the load at the moment.
+	// Take waits for a permit. There is none once ctx has ended. Callers is how many calls wait for the load.
 	Take(ctx context.Context, callers func() int) (free func(), err error)
 
-	// Try is Take without the wait for others' loads. It may take a moment, but none once ctx has ended. Loads that
-	// nobody waits for use it: refreshes, and Warm.
+	// Try is Take for refreshes and Warm, for which nobody waits: it does not wait for others' loads.
 	Try(ctx context.Context) (free func(), err error)
 }

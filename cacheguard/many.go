@@ -11,17 +11,15 @@ import (
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
-// GetMany returns the values of the keys. It takes what it can from the cache, and calls load once for the keys that
-// nobody is loading on any instance. For keys that others are loading, it waits as Get does. Everything said of Get
-// holds for each key, and Hooks are called for each.
+// GetMany is Get for several keys. It calls load once, for those that are not in the cache and that nobody is loading
+// on any instance, and takes one of MaxLoads for it.
 //
-//   - A key that is neither in the cache nor in load's result is absent from the result, without an error. Its absence
-//     is remembered for NegativeTTL.
+//   - A key that is neither in the cache nor in load's result is absent from the result, without an error, and
+//     remembered as absent for NegativeTTL.
 //   - The error joins a *KeyError for each key that failed; the result still has the others.
-//   - If load returns an error, its map is ignored, and each key that it was called with gets the error. If the
-//     error is ErrNotFound, these keys are absent.
-//   - GetMany ignores keys that load returns unasked. A key that is listed twice counts once.
-//   - SetTTL applies to all keys of a call of load. The call takes one of MaxLoads.
+//   - If load returns an error, its map is ignored, and each of its keys gets the error. If that is ErrNotFound, they
+//     are absent.
+//   - Keys that load returns unasked are ignored. A key that is listed twice counts once.
 func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 	load func(ctx context.Context, missing []string) (map[string]V, error),
 ) (map[string]V, error) {

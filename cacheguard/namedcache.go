@@ -11,9 +11,9 @@ import (
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
-// Cache is a typed view of a Guard for one kind of thing: it knows the keys of that kind, how to load it, and what its
-// loader's errors mean. It adds no connection and no goroutine, needs no Close, and shares the Guard's connections,
-// breaker, local tier and limits. It is safe for concurrent use.
+// Cache is a typed view of a Guard for one kind of thing: it knows its keys, how to load it, and what its loader's
+// errors mean. Its methods do what those of the Guard and the functions of the same names do. It adds no connection and
+// no goroutine, and needs no Close. It is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	guard  *Guard
 	cfg    CacheConfig[K, V]
@@ -23,9 +23,8 @@ type Cache[K comparable, V any] struct {
 	prefix int    // where the Guard's key begins in it
 }
 
-// NewCache returns a Cache of the Guard. The error names every field of cfg that is out of range. Without a Codec, it
-// also refuses values that encoding/json never brings back, by the path of the field; one with the tag json:"-" may be
-// anything.
+// NewCache returns a Cache of the Guard. The error names every field of cfg that is out of range and, without a Codec,
+// the path of a field of V that encoding/json never brings back (one with the tag json:"-" may be anything).
 func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V], error) {
 	if err := g.begin(); err != nil {
 		return nil, err
@@ -60,8 +59,8 @@ func (c *Cache[K, V]) open(k *kind) {
 	c.prefix = len(c.before) - len(k.name) - 1
 }
 
-// Get returns the thing with the key: from the cache, or from Load. Everything said of the function Get holds. If there
-// is no such thing, the error is CacheConfig.NotFound itself.
+// Get returns the thing with the key, from the cache or from Load. If there is none, the error is CacheConfig.NotFound
+// itself.
 func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	if c == nil {
 		var none V
@@ -178,8 +177,8 @@ func (c *Cache[K, V]) keys(k K) (key, valueKey string) {
 	return valueKey[c.prefix:len(text)], valueKey
 }
 
-// Key is the Guard's key of k: for methods that take one, such as Guard.UpdateMany. Do not read it with Get, Fetch or
-// GetMany: the entry belongs to the Cache, so they load each time, and the Logger says so. It is empty if k has no key,
+// Key is the Guard's key of k, for methods that take one, such as Guard.UpdateMany. The functions Get, Fetch and
+// GetMany cannot read the entry with it: they load each time, and the Logger says so. It is empty if k has no key,
 // because its text is empty or its MarshalText fails. Every call refuses such a key.
 func (c *Cache[K, V]) Key(k K) string {
 	if c == nil {
@@ -189,7 +188,7 @@ func (c *Cache[K, V]) Key(k K) string {
 	return key
 }
 
-// Invalidate removes the things from the cache; see Guard.Invalidate.
+// Invalidate removes the things from the cache.
 func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
 	if c == nil {
 		return errNilCache
@@ -201,8 +200,8 @@ func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
 	return c.guard.Invalidate(ctx, all...)
 }
 
-// InvalidateAll is Invalidate for all things of this kind, including those being loaded. It takes a round trip, however
-// many there are. Values that the functions Get and GetMany loaded under keys of this kind belong to no kind.
+// InvalidateAll is Invalidate for all things of this kind, including those being loaded, in a round trip. Values that
+// the functions Get and GetMany loaded under keys of this kind belong to no kind.
 func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 	if c == nil {
 		return errNilCache
@@ -210,8 +209,7 @@ func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 	return c.guard.invalidateNames(ctx, []string{epoch.OfKind(c.policy.kind.name)})
 }
 
-// Update writes to the source so that no Get that begins after Update returned returns an older value; see
-// Guard.Update.
+// Update writes to the source so that no Get that begins after Update returned returns an older value.
 func (c *Cache[K, V]) Update(ctx context.Context, k K, write func(context.Context) error) error {
 	if c == nil {
 		return notCalled(errNilCache)
@@ -219,7 +217,7 @@ func (c *Cache[K, V]) Update(ctx context.Context, k K, write func(context.Contex
 	return c.guard.Update(ctx, c.Key(k), write)
 }
 
-// Stats returns what all Caches with this one's name are doing at the moment.
+// Stats returns what all Caches of this name are doing.
 func (c *Cache[K, V]) Stats() Stats {
 	if c == nil {
 		return Stats{}
@@ -230,7 +228,7 @@ func (c *Cache[K, V]) Stats() Stats {
 	return s
 }
 
-// Name is CacheConfig.Name, with which the Cache's keys begin.
+// Name is CacheConfig.Name.
 func (c *Cache[K, V]) Name() string {
 	if c == nil {
 		return ""
@@ -238,7 +236,7 @@ func (c *Cache[K, V]) Name() string {
 	return c.cfg.Name
 }
 
-// Guard is the Guard that the Cache is a view of.
+// Guard is the Guard of the Cache.
 func (c *Cache[K, V]) Guard() *Guard {
 	if c == nil {
 		return nil
@@ -246,9 +244,8 @@ func (c *Cache[K, V]) Guard() *Guard {
 	return c.guard
 }
 
-// GetMany returns the things with the keys. It makes one call of LoadMany for the things that nobody is loading, or
-// calls Load for each if there is no LoadMany. Everything said of the function GetMany holds: things that do not exist
-// are absent from the result without an error, and the error joins a *KeyError for each key that failed.
+// GetMany returns the things with the keys. What nobody is loading, it loads with one call of LoadMany or, without
+// LoadMany, of Load for each. Things that do not exist are absent from the result, without an error.
 func (c *Cache[K, V]) GetMany(ctx context.Context, ks []K) (map[K]V, error) {
 	if c == nil {
 		return nil, errNilCache

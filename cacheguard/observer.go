@@ -11,8 +11,8 @@ import (
 )
 
 // Observer hears what happens in a Guard. It is called concurrently, by the call or the load that makes the event
-// happen, so it must be quick; no lock of the Guard is held meanwhile. A panic is recovered, and the first one is
-// logged. It must not call runtime.Goexit, nor Close. Ignore events that you do not know: there will be more.
+// happen, under no lock of the Guard, so it must be quick. A panic is recovered, and the first one is logged. It must
+// not call runtime.Goexit, nor Close. Ignore events that you do not know: there will be more.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -37,14 +37,14 @@ type Event struct {
 	What What
 
 	Key  string // the Guard's key, if it is about one
-	Kind string // the Name of the Cache whose key it is; empty: of none
+	Kind string // the Name of its Cache, if it has one
 
 	Outcome Outcome       // of EventGet; empty: there was no answer
-	Took    time.Duration // how long it took; of EventStale, how long ago the TTL was over; of EventStepped, by how much the clock did
-	On      bool          // of what lasts: whether it begins
+	Took    time.Duration // how long it took; of EventStale, since the TTL; of EventStepped, by how much
+	On      bool          // whether something that lasts begins
 	Err     error
 
-	Attrs []any // more about it for people, as slog has it: names, each with its value
+	Attrs []any // more for people, as slog has it: names, each with its value
 }
 
 // What is a kind of event.
@@ -52,25 +52,25 @@ type What string
 
 // The events. Those from EventRejected on have a line of the log, unless it says otherwise.
 const (
-	EventGet         What = "get"         // the end of a Get or a Fetch, and of each key of a GetMany, with the caller's context
-	EventCache       What = "cache"       // NewCache was called with a new Name, which is the Kind
-	EventJoin        What = "join"        // a Get joins a load, or a wait for one, that another call of this Guard has begun
-	EventLoad        What = "load"        // a run of a loader is over, or has exceeded LoadTimeout; if nobody waited any more, its error matches context.Canceled
+	EventGet         What = "get"         // the end of a Get or a Fetch, or of a key of a GetMany, with the caller's context
+	EventCache       What = "cache"       // NewCache was called with a new Name
+	EventJoin        What = "join"        // a Get joins a load, or a wait for one, of another call
+	EventLoad        What = "load"        // a loader has returned, or exceeded LoadTimeout; if nobody waited any more, Err matches context.Canceled
 	EventStale       What = "stale"       // a value is served past its TTL, within StaleFor
-	EventRedisError  What = "redis_error" // an operation of a call failed; the error is a *RedisError
-	EventInvalidated What = "invalidated" // with Config.Local: the Key was invalidated, here or elsewhere; empty: all of the Kind, or of a tag, or everything
-	EventBreaker     What = "breaker"     // a circuit breaker opens (On), with the error that it failed with last, or closes; each sixth of a cluster's slots has one
+	EventRedisError  What = "redis_error" // an operation failed, with a *RedisError
+	EventInvalidated What = "invalidated" // with Config.Local: the Key was, here or elsewhere; empty: all of the Kind, or of a tag, or everything
+	EventBreaker     What = "breaker"     // a circuit breaker opens (On), with its last error, or closes; each sixth of a cluster's slots has one
 
-	EventRejected      What = "rejected"       // a load may not store its value, as the key was invalidated, or stored by another; not logged
-	EventUnstorable    What = "unstorable"     // a value cannot be stored: the Codec failed, it is larger than MaxValueBytes, or Redis refused it
-	EventDamaged       What = "damaged"        // an entry is damaged, or cannot be decoded: it is loaded again
-	EventUnread        What = "unread"         // the same, but another version of the program may have stored it a moment ago: it stays
-	EventAlien         What = "alien"          // an entry belongs to a Cache, and the call names none: it stays
-	EventLeaseLost     What = "lease_lost"     // a load that runs no longer holds its lease, as it was not renewed in time
-	EventOvertaken     What = "overtaken"      // the same, as the key was invalidated
+	EventRejected      What = "rejected"       // a load may not store its value: the key was invalidated, or stored by another; not logged
+	EventUnstorable    What = "unstorable"     // a value cannot be stored: by the Codec, MaxValueBytes, its tags, or Redis
+	EventDamaged       What = "damaged"        // an entry cannot be read: it is loaded again
+	EventUnread        What = "unread"         // the same, but another version of the program may have stored it: it stays
+	EventAlien         What = "alien"          // a call without a Cache finds an entry of one: it stays
+	EventLeaseLost     What = "lease_lost"     // a load has lost its lease: it was not renewed in time
+	EventOvertaken     What = "overtaken"      // the same: the key was invalidated
 	EventTakeover      What = "takeover"       // a lease was taken over from a holder that did not renew it
 	EventUncompressed  What = "uncompressed"   // a value is stored without compression
-	EventGated         What = "gated"          // Config.Gate says that a call is to go without the cache
+	EventGated         What = "gated"          // Config.Gate refuses a call
 	EventRefreshFailed What = "refresh_failed" // a load in the background failed
 	EventPanicked      What = "panicked"       // a loader panicked
 	EventSlowLoad      What = "slow_load"      // a load took longer than SlowLoad
@@ -78,9 +78,9 @@ const (
 	EventWaits         What = "waits"          // a load waits for an Update
 	EventClosing       What = "closing"        // Close waits
 	EventStepped       What = "stepped"        // the clock of Redis stepped
-	EventDropped       What = "dropped"        // the local tier was emptied, as messages may have been missed
+	EventDropped       What = "dropped"        // the local tier was emptied: messages may have been missed
 	EventForgotten     What = "forgotten"      // all entries are invalid, or gone
-	EventObserver      What = "observer"       // an Observer panicked for the first time; the others are told
+	EventObserver      What = "observer"       // an Observer panicked for the first time
 )
 
 // observers are all Observers of a Guard: its watch, which has the Logger, and those of its Config.
@@ -178,17 +178,16 @@ func (o *observing) tell(ctx context.Context, e Event) (panicked any) {
 	return nil
 }
 
-// Hooks change what calls and loads work with; an Observer hears what happens. Either may be nil. They must be quick,
-// must not block, panic or call runtime.Goexit; they may be called concurrently.
+// Hooks change what calls and loads work with. Either may be nil. They must be quick, must not block, panic or call
+// runtime.Goexit, and may be called concurrently.
 type Hooks struct {
 	// Begin is called when something begins that takes time, with its Task, its keys, and the caller's context. It
 	// returns the context to go on with, and a function that is called once at the end, or nil. Package otel uses it.
 	Begin func(ctx context.Context, task Task, keys []string) (context.Context, func(End))
 
-	// Origin returns a text about a load for the calls that wait for it, here and on other instances: which trace it
-	// belongs to, say. They find it in End. The context comes from the call that made the load necessary. The lease in
-	// Redis holds the text, of at most 24 bytes; a longer one is dropped. Anyone who may write to Redis can forge it.
-	// Nil: loads have no origin.
+	// Origin returns a text about a load, such as its trace, which the calls that wait for it, here and on other
+	// instances, find in End. The context is of the call that made the load necessary. The lease in Redis holds the
+	// text, of at most 24 bytes; a longer one is dropped. Anyone who may write to Redis can forge it.
 	Origin func(ctx context.Context) string
 }
 
@@ -199,20 +198,19 @@ type Task string
 const (
 	TaskGet        Task = "get"        // a Get or a Fetch
 	TaskGetMany    Task = "get_many"   // a GetMany
-	TaskLoad       Task = "load"       // a run of a loader; its context has the values of the first call that wants it
-	TaskWait       Task = "wait"       // waiting for a load of another call, here or on another instance, or for an update
+	TaskLoad       Task = "load"       // a run of a loader, with the values of its first caller's context
+	TaskWait       Task = "wait"       // waiting for a load of another call or instance, or for an update
 	TaskUpdate     Task = "update"     // an Update or UpdateMany, with the wait for the locks
 	TaskInvalidate Task = "invalidate" // an Invalidate
 )
 
 // End is how a task ended.
 type End struct {
-	// Outcome is the outcome of a get or of a wait. It is empty if there was no answer, and for
-	// other tasks.
+	// Outcome is of a get or a wait; empty if there was no answer.
 	Outcome Outcome
 
-	// Origin is what Hooks.Origin returned, on the loading instance, for the load that a wait was for. It is empty if
-	// that is not known: for example, if the caller left a load of this instance before its end.
+	// Origin is what Hooks.Origin returned, on the loading instance, for the load that a wait was for; empty if
+	// unknown, as when the caller left first.
 	Origin string
 
 	Err error

@@ -24,9 +24,9 @@ import (
 )
 
 // New returns a Guard. It does no I/O and starts no goroutine: an unreachable Redis is not an error here. The error
-// names every field of cfg that is out of range. New refuses a client that may read from anywhere but the primary (a
-// client-side cache, a cluster's replicas), because it would return invalidated values. A failover client must not be
-// ReplicaOnly either, but New cannot see that.
+// names every field of cfg that is out of range. A client that may read from anywhere but the primary (a client-side
+// cache, a cluster's replicas) is refused, as it would return invalidated values; that a failover client is
+// ReplicaOnly, New cannot see.
 func New(rdb Redis, cfg Config) (*Guard, error) {
 	err := errors.Join(goredis.CheckPrimary(rdb), checkLocal(rdb, &cfg), send.CheckReplicas(rdb, cfg.Replicas), cfg.check())
 	if err != nil {
@@ -105,11 +105,10 @@ func (g *Guard) open() (err error) {
 	return g.openLocal()
 }
 
-// Close cancels the running loads, releases their leases, and returns when everything that the Guard started has ended.
-// A loader that ignores its context delays Close, and so do the client's time-outs when Redis hangs. Waiting calls
-// return ErrClosed. Invalidations that are pending are tried once more; the Logger gets the names of those that fail,
-// and nobody sends them again. A loader or hook must not call Close. Close may be called more than once, and always
-// returns nil.
+// Close cancels the running loads, releases their leases, and returns nil when everything that the Guard started has
+// ended. A loader that ignores its context delays it, and so do the client's time-outs when Redis hangs. Waiting calls
+// return ErrClosed. Pending invalidations are tried once more; the Logger gets the names of those that fail. A loader
+// or hook must not call Close. It may be called more than once.
 func (g *Guard) Close() error {
 	if g == nil {
 		return nil // New failed: there is nothing to close

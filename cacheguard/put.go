@@ -13,12 +13,11 @@ import (
 
 // Put is Update for a write that returns the new value of the source. It stores this value in the step that ends the
 // update, so that the first Get afterwards is a hit. TTL, Jitter, StaleFor and Tags apply as they do to a load, and
-// write can use SetTags and SetTTL as a loader does.
+// write can use SetTags and SetTTL.
 //
-// Everything said of Update holds, also for the error. Nothing is stored, and the key is merely invalidated, if write
-// or Put fails, the lock is lost, UpdateTimeout is over, something else invalidates the key or a tag of the value (also
-// write's Also), Redis refuses the value, or the Guard is bypassed; nor without Redis, or with the context of another
-// transaction.
+// The key is merely invalidated, and nothing stored, if write or Put fails, the lock is lost, UpdateTimeout is over,
+// something else invalidates the key or a tag of the value (also write's Also), Redis refuses the value, or the Guard
+// is bypassed; nor without Redis, or with the context of another transaction.
 func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) (V, error)) error {
 	if c == nil {
 		return notCalled(errNilCache)

@@ -150,9 +150,8 @@ func SetTTL(ctx context.Context, ttl time.Duration) {
 	}
 }
 
-// SetTags adds tags to the entry being loaded, or written by a Put, so that InvalidateTags finds it. It is called with
-// the context that the loader or write was given; with another context it does nothing. In GetMany, the tags apply to
-// all keys of a call of load. Remembered absence has tags too.
+// SetTags adds tags to the entry being loaded, or written by a Put, or to remembered absence, so that InvalidateTags
+// finds it. It is called as SetTTL is.
 //
 // An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. Beyond that, the value reaches those who wait
 // for it, but is not stored (EventUnstorable). Nor is one with a tag that may have been invalidated since its load
@@ -165,8 +164,8 @@ func SetTags(ctx context.Context, tags ...string) {
 }
 
 // KeepTags says that the Load of a Source returns the value old, or the one that Source.Made is about, and did not make
-// it: the entry keeps the tags that it has, beside those of SetTags, and what was invalidated since it was made stays
-// so. It is called with the context that Load was given; with another context it does nothing.
+// it: the entry keeps its tags, beside those of SetTags, and what was invalidated since it was made stays so. It is
+// called as SetTTL is.
 func KeepTags(ctx context.Context) {
 	if l := loadingOf(ctx); l != nil {
 		l.again.Store(true)

@@ -8,29 +8,27 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
-// LocalConfig describes a tier in the process. It is off unless MaxBytes or MaxEntries is set. Invalidations reach it
-// by messages, usually within a millisecond: docs/guarantees.md has the limits. Loaders, and calls with the context of
-// an Intent or a write, get nothing from it. It only keeps entries that a Guard with a tier, StaleFor or EarlyRefresh
-// stored.
+// LocalConfig describes a tier in the process, which is off unless MaxBytes or MaxEntries is set. Invalidations reach
+// it by messages, usually within a millisecond: docs/guarantees.md has the limits. Loaders, and calls with the context
+// of an Intent or a write, get nothing from it. It only keeps entries that a Guard with a tier, StaleFor or
+// EarlyRefresh stored.
 type LocalConfig struct {
-	// MaxBytes bounds the tier by the size of its keys and encoded values, with 256 bytes added for each. Decoded
-	// values may take more than that.
+	// MaxBytes bounds the tier by its keys, encoded values and 256 bytes for each. Decoded values may take more.
 	MaxBytes int
 
-	// MaxEntries bounds the tier by the number of its entries.
+	// MaxEntries bounds the number of its entries.
 	MaxEntries int
 
-	// TTL is how long a value stays in the tier, at most, after it was read from Redis. At least a millisecond.
-	// Default: 5 seconds.
+	// TTL bounds how long a value stays after it was read from Redis. At least a millisecond. Default: 5 seconds.
 	TTL time.Duration
 
-	// MaxLag is how old the tier's answers may be: none is of a key that was invalidated so long ago, or before. That is
-	// checked by messages, twice in this time; while none comes back, Redis is asked, as on a server whose scripts may
-	// not publish. At least 100 milliseconds; -1: as long as TTL, unchecked. Default: 1 second.
+	// MaxLag is how old the tier's answers may be: none is of a key invalidated longer ago. Messages check that, twice
+	// in this time; while none comes back, as where scripts may not publish, Redis is asked. At least 100 milliseconds.
+	// Default: 1 second. -1: unchecked, as long as TTL.
 	MaxLag time.Duration
 
-	// HotKeys limits the tier to that many keys: the ones this process asked for most in the last seconds, if it asked
-	// for them about thirty times or more. Default: 0, all keys.
+	// HotKeys limits the tier to that many keys: those this process asked for most in the last seconds, if about thirty
+	// times or more. Default: 0, all keys.
 	HotKeys int
 }
 
@@ -64,8 +62,7 @@ const (
 	shortestLag     = 100 * time.Millisecond
 )
 
-// WriteLock is a lock that Update can hold, such as *mutex.Locker, *mutex.Quorum, and the Lockers of consensus/etcd,
-// consensus/zookeeper, consensus/postgres and consensus/mysql.
+// WriteLock is a lock that Update can hold: a *mutex.Locker, a *mutex.Quorum, or a Locker of a package below consensus.
 type WriteLock interface {
 	// DoFenced waits for the lock of the name until ctx ends, and calls f while it holds it. The context of f ends when
 	// ctx does, and when the lock is lost. The fence is greater than each earlier holder's. It returns f's error,
@@ -73,9 +70,9 @@ type WriteLock interface {
 	DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error
 }
 
-// Codec turns values into bytes and back; []byte and string values never pass through it. The callers of a load get
-// what the loader returned, and others what comes back from the Codec: cacheguardtest and codec.Checked find what
-// differs. A value that it does not decode is a damaged entry (EventDamaged), and each Get of it loads.
+// Codec turns values other than []byte and string into bytes and back. The callers of a load get what the loader returned,
+// others what the Codec makes of it: codec.Checked finds what differs. An entry that it does not decode is damaged
+// (EventDamaged), and loaded again.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error // v is a pointer
@@ -87,21 +84,17 @@ type jsonCodec struct{}
 func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
-// Compression makes stored entries smaller. Module github.com/cacheguard/go/codec has two. Its methods are called
-// concurrently. An entry names its format, so a fleet may mix and change them without a flush; an instance that cannot
-// read a format loads, and stores uncompressed.
+// Compression makes stored entries smaller: module github.com/cacheguard/go/codec has two. Its methods are called
+// concurrently. A fleet may mix and change formats; an instance that cannot read one loads, and stores uncompressed.
 type Compression interface {
-	// Formats lists the formats that Decompress reads, each a letter from a to z, except n. Compress writes the
-	// first one.
+	// Formats lists the formats that Decompress reads, each a letter from a to z, except n. Compress writes the first.
 	Formats() string
 
-	// Compress returns the payload compressed, or nil to have it stored as it is. It must neither change nor keep the
-	// payload.
+	// Compress returns the payload compressed, or nil: store it as it is. It must neither change nor keep the payload.
 	Compress(payload []byte) []byte
 
-	// Decompress reverses Compress of one of the Formats. If the result had more than limit bytes, it returns an error.
-	// It must not allocate more than that either, as the size that the data claims may be wrong. The result belongs to
-	// the caller.
+	// Decompress reverses Compress of one of the Formats. A result of more than limit bytes is an error, and never
+	// allocated, whatever size the data claims. The result belongs to the caller.
 	Decompress(format byte, packed []byte, limit int) ([]byte, error)
 }
 

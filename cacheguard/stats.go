@@ -8,52 +8,52 @@ import (
 	"github.com/cacheguard/go/internal/run/count"
 )
 
-// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. The fields are what programs
-// ask for most; All has all numbers. For a Cache, only Loading and Pending are set, and All has hits_total,
-// misses_total (answers that took a load, here or elsewhere) and loads_total beside them.
+// Stats is what a Guard, or a Cache, is doing, and has done so far; All has all numbers. For a Cache, only Loading and
+// Pending are set, and All has hits_total, misses_total (answers that took a load, here or elsewhere) and loads_total
+// too.
 type Stats struct {
 	Loading  int // loaders that run
 	MaxLoads int // how many may; 0: no limit
 	Queued   int // loads that wait for one of MaxLoads
-	Waiting  int // calls that wait for a load, a slot or another instance
-	Warming  int // calls of Cache.Warm under way
+	Waiting  int // calls that wait
+	Warming  int // calls of Cache.Warm
 
-	Pending    int           // keys and tags whose invalidation is pending, see Invalidate
+	Pending    int           // keys and tags, see Invalidate
 	PendingFor time.Duration // since when some are
 
-	Intents      int           // of Guard.Intend, and of Update, UpdateMany and Put, that are not done
-	OldestIntent time.Duration // since when the oldest of them stands
+	Intents      int           // of writes that are not done
+	OldestIntent time.Duration // since when the oldest stands
 
-	FailedRefreshes uint64 // loads in the background that failed, so far; no caller had their errors
+	FailedRefreshes uint64 // loads in the background that failed, so far
 
-	Redis string // where that is, as in "10.0.0.1:6379, database 0", for people; the engine in the process is "memory, database 0"
+	Redis string // where that is, for people, as in "10.0.0.1:6379, database 0" or, in the process, "memory, database 0"
 
-	Breakers     int  // circuit breakers: one, or those of the parts of a cluster
-	BreakersOpen int  // how many are open: Redis, or that part of it, is not asked
-	SlowParts    int  // parts of the keyspace that are neither, and in which Redis takes longer than the loads that it saves
+	Breakers     int  // circuit breakers: one, or one for each part of a cluster
+	BreakersOpen int  // those that are open: Redis, or that part, is not asked
+	SlowParts    int  // others, in which Redis takes longer than the loads that it saves
 	Closed       bool // see Close
 
-	Bypassed   bool // the cache is bypassed, see Bypass
-	Subscribed bool // messages of other instances arrive, or none were needed yet; not while they may have been missed again and again, nor while a local tier that is used waits for an echo longer than MaxLag
+	Bypassed   bool // see Bypass
+	Subscribed bool // messages of other instances arrive (for a local tier, within MaxLag), or none were needed yet
 
 	LocalEntries int // in the local tier
 
-	BytesRead, BytesWritten uint64 // of entries, from and to Redis, so far; those in messages do not count
+	BytesRead, BytesWritten uint64 // of entries, not in messages, so far
 
 	numbers *[]count.Number // nil: it has none
 }
 
-// Number is one of the numbers of a Guard, at a time.
+// Number is a number of a Guard.
 type Number struct {
-	// Name is what package metrics exports it as, without cacheguard_ in front. It ends with _total if the number only
-	// grows, and with _seconds if it is a time. That something is so is 1, else 0.
+	// Name is what package metrics exports it as, without cacheguard_ in front. It ends with _total if it only grows,
+	// and with _seconds if it is a time. What is so is 1, else 0.
 	Name string
 
 	Help  string // what it is
 	Value float64
 }
 
-// All are all numbers of the Guard: those of the fields, and more.
+// All are all numbers: those of the fields, and more.
 func (s Stats) All() iter.Seq[Number] {
 	return func(yield func(Number) bool) {
 		for _, n := range s.listed() {
@@ -64,7 +64,7 @@ func (s Stats) All() iter.Seq[Number] {
 	}
 }
 
-// Of is the number of the name; 0 if there is none.
+// Of is the number of the name, or 0.
 func (s Stats) Of(name string) float64 {
 	for _, n := range s.listed() {
 		if n.Name == name {
@@ -81,8 +81,8 @@ func (s Stats) listed() []count.Number {
 	return *s.numbers
 }
 
-// Stats returns what the Guard is doing, for metrics. The more loads are under way, the longer it takes, so do not call
-// it for every request.
+// Stats returns what the Guard is doing, for metrics. It takes longer the more loads are under way: do not call it for
+// every request.
 func (g *Guard) Stats() Stats {
 	if g == nil {
 		return Stats{}

@@ -18,8 +18,8 @@ import (
 // Update waits for the write lock of the key until ctx ends. While write runs, up to UpdateTimeout, no load stores a
 // value, and a Get that misses waits, up to WaitTimeout. The context given to write ends when ctx does and when the
 // lock is lost. It carries a fencing token (rwlock.FenceFrom): a write that checks it in the source cannot overwrite a
-// later one. What a Get of any key loads with it is for write alone. An Update of the key within write returns
-// ErrReentrant; Updates of other keys there can wait for each other in a circle: use UpdateMany.
+// later one. What a Get loads with it is for write alone. An Update of the key within write returns ErrReentrant;
+// Updates of other keys there can wait for each other in a circle: use UpdateMany.
 //
 // Update returns write's error, joined with what went wrong around it. ClassOf says what to tell a client, Written
 // whether write was called. It was not, if the error
@@ -29,21 +29,20 @@ import (
 //   - matches rwlock.ErrNotAcquired: ctx ended, or a lock was lost before that;
 //   - is about the key, empty or of more than 65,536 bytes, or about a *redis.Ring without Config.WriteLock.
 //
-// Otherwise it was called. Another one may have run beside it if the error matches rwlock.ErrLeaseLost (also because
-// write took longer than UpdateTimeout), rwlock.ErrRevoked or rwlock.ErrClosed. With a *RedisError whose Op is
-// invalidate, the invalidation is pending, as after Invalidate. Any other error than write's means that the lock's
-// release was not acknowledged: it ends within LeaseTTL.
+// Otherwise it was called, and another one may have run beside it if the error matches rwlock.ErrLeaseLost (also
+// because of UpdateTimeout), rwlock.ErrRevoked or rwlock.ErrClosed. With a *RedisError whose Op is invalidate, the
+// invalidation is pending, as after Invalidate. Any other error than write's means that the lock's release was not
+// acknowledged: it ends within LeaseTTL.
 //
-// A process that dies in write keeps others from storing until its intent has expired, twice LeaseTTL after its last
-// renewal. If a process is paused for longer than that, then writes, and dies before Update returns, an older value can
-// stay until its TTL.
+// A process that dies in write keeps others from storing for up to twice LeaseTTL. If it is paused for longer than
+// that, then writes, and dies before Update returns, an older value can stay until its TTL.
 func (g *Guard) Update(ctx context.Context, key string, write func(context.Context) error) error {
 	return g.UpdateMany(ctx, []string{key}, write)
 }
 
-// UpdateMany is Update for several keys. It takes their locks in one order everywhere, so updates of overlapping sets
-// do not wait for one another in a circle. The fence belongs to the last key in byte order. On a cluster, compare it
-// only with fences of the same key, as each node has its own clock.
+// UpdateMany is Update for several keys. It takes their locks in one order everywhere, so overlapping updates do not
+// wait for one another in a circle. The fence is of the last key in byte order: on a cluster, compare it only with
+// fences of that key, as each node has its own clock.
 func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(context.Context) error) error {
 	return g.update(ctx, keys, nil, write)
 }

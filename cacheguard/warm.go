@@ -12,17 +12,17 @@ import (
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// WarmConfig says how Warm goes about it. The zero WarmConfig is fine.
+// WarmConfig says how Warm goes about it.
 type WarmConfig struct {
-	// Batch is how many things are looked up together, and loaded with one call of LoadMany or, without LoadMany, with
-	// that many calls of Load at a time. At most 10,000. Default: 100 with LoadMany, else a quarter of MaxLoads.
+	// Batch is how many things are looked up together, and loaded with one call of LoadMany or, without it, that many
+	// calls of Load at a time. At most 10,000. Default: 100 with LoadMany, else a quarter of MaxLoads.
 	Batch int
 
-	// Pause is about how long Warm pauses between two batches: from half to one and a half of it, at random, so that
-	// instances that start together do not stay in step. Default: 10 ms. -1: not at all.
+	// Pause is about how long Warm pauses between two batches: half to one and a half of it, at random, so that
+	// instances do not stay in step. Default: 10 ms. -1: not at all.
 	Pause time.Duration
 
-	// Progress is called after each batch, by the goroutine of Warm, with what there is so far. Default: none.
+	// Progress is called after each batch, by Warm's goroutine, with what there is so far. Default: none.
 	Progress func(Warmed)
 }
 
@@ -37,19 +37,18 @@ var errWarmWithin = errors.New("cacheguard: warm: the context is a transaction's
 
 // Warmed counts what Warm has looked at.
 type Warmed struct {
-	Loaded  int // by this call, and stored, unless a TTL says otherwise; also things that turned out not to exist
-	Present int // in the cache already, or loaded by somebody else in the meantime
+	Loaded  int // by this call, and stored if they may be; also as absent
+	Present int // in the cache already, or loaded by others meanwhile
 	Failed  int
 }
 
-// Warm loads the things that the cache does not have, for an instance that is to serve soon: after a deployment with a
-// new CacheConfig.Version, say, with the ids from a query. Its loads take only slots that nobody waits for, and there
-// is one load of a key in the fleet, so instances that warm the same things share the work. EventGet is not reported.
+// Warm loads the things that the cache does not have, for an instance that is to serve soon, as with a new
+// CacheConfig.Version: see docs/rollout.md. Its loads take only slots that nobody waits for, and instances that warm
+// the same things share the work. EventGet is not reported.
 //
-// Warm ends when ids do, and when ctx ends: then the error is its cause. It goes on if a load fails: the error is then
+// Warm ends when ids do, and when ctx ends: then the error is its cause. If a load fails, it goes on, and the error is
 // a *KeyError, of the first one. With the context of an Intent, or of a write, it is an error. A thing whose load is
-// rejected is loaded once more; what cannot be cached (Redis does not answer, Bypass is on, Config.Gate refuses) is not
-// loaded, and counts as failed.
+// rejected is loaded once more; what cannot be cached (Redis does not answer, Bypass, Config.Gate) is not loaded, and counts as failed.
 func (c *Cache[K, V]) Warm(ctx context.Context, ids iter.Seq[K], cfg WarmConfig) (Warmed, error) {
 	if c == nil {
 		return Warmed{}, errNilCache
