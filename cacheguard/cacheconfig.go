@@ -23,47 +23,43 @@ type CacheConfig[K comparable, V any] struct {
 	// What every Cache has.
 	//
 	// Name names the kind of thing in keys, metrics and logs: key 42 of the Cache product is the Guard's key
-	// product:42. At most 64 bytes, without colons, braces, backslashes, spaces or control characters. Within a Guard,
-	// Caches of one Name must have the same K, V, MaxLoads and Version.
+	// product:42. At most 64 bytes, without colons, braces, backslashes, spaces or control characters. A Guard's Caches
+	// of one Name have the same K, V, MaxLoads and Version.
 	Name string
 
-	// Load reads a thing from the source, as the loader of Get does.
+	// Load reads a thing from the source.
 	Load func(context.Context, K) (V, error)
 
-	// LoadMany reads several things in one call, for GetMany. Things that it does not return, by the text of their Key,
-	// do not exist; others than asked for are ignored. Default: GetMany calls Load for each key, as many at a time as
-	// MaxLoads allows.
+	// LoadMany reads several things for GetMany. Those that it does not return, by the text of their Key, do not exist;
+	// others than asked for are ignored. Default: Load for each, as many at a time as MaxLoads allows.
 	LoadMany func(context.Context, []K) (map[K]V, error)
 
 	// What absence and errors are.
 	//
-	// NotFound is Load's error for absence, such as sql.ErrNoRows: what matches it, or ErrNotFound, is remembered for
-	// NegativeTTL, and another error for FailureTTL, so it may outlive the insert. Callers get exactly NotFound or, if
-	// it has a method Of(key string) error, what that returns for the Guard's key. Default: the Guard's, or
+	// NotFound is Load's error for absence, such as sql.ErrNoRows, beside ErrNotFound. Callers get exactly NotFound or,
+	// if it has a method Of(key string) error, what that returns for the Guard's key. Default: the Guard's, or
 	// ErrNotFound.
 	NotFound error
 
-	// IsNotFound reports whether an error of Load means absence, where that is no single value, as in gRPC or ent: see
-	// docs/plugging-in.md. Callers get NotFound. Default: only NotFound itself.
+	// IsNotFound reports whether an error of Load means absence, where that is no single value: see
+	// docs/plugging-in.md. Callers get NotFound.
 	IsNotFound func(error) bool
 
-	// Errors are errors that callers branch on, each under a name that travels, so that the *LoadError on other
-	// instances matches it. Versions of a program share the names: do not reuse one for another error. At most 64
-	// bytes, without control characters, and 8 names for one failure.
+	// Errors are errors that callers branch on, under names that travel: the *LoadError on other instances matches
+	// them. Do not reuse a name for another one. At most 64 bytes, without control characters, and 8 for one failure.
 	Errors map[string]error
 
-	// ErrorCodec lets errors travel whose type or code callers look at: the *LoadError on other instances wraps what it
+	// ErrorCodec lets errors travel whose type or code matters: the *LoadError on other instances wraps what it
 	// decodes.
 	ErrorCodec ErrorCodec
 
 	// What can be invalidated together.
 	//
-	// Tags returns the tags by which Guard.InvalidateTags finds a thing, beside those of SetTags; see there. It is
-	// called with each thing that was loaded or put. Default: none.
+	// Tags returns tags of a thing that was loaded or put, beside those of SetTags; see there.
 	Tags func(K, V) []string
 
-	// AbsentTags returns the tags of remembered absence, beside those of SetTags: what an insert invalidates. Default:
-	// none, so that only Invalidate, InvalidateAll and NegativeTTL end it.
+	// AbsentTags returns the tags of remembered absence, beside those of SetTags: what an insert invalidates. Without
+	// them, only Invalidate, InvalidateAll and NegativeTTL end it.
 	AbsentTags func(K) []string
 
 	// How long things live; see Config.
@@ -71,51 +67,51 @@ type CacheConfig[K comparable, V any] struct {
 	// TTL is how long an entry is fresh. -1: values are not stored.
 	TTL time.Duration
 
-	// StaleFor is how long after its TTL an entry is still served. -1: off.
+	// StaleFor is how long an entry is served after its TTL. -1: off.
 	StaleFor time.Duration
 
-	// Patience is how long a Get that finds a value past its TTL waits for a fresh one, at least a millisecond; the
-	// load goes on. If that fails, Redis does not answer, or no slot is to spare, it gets the stale value at once. It
-	// needs StaleFor. GetMany does not wait. Default: 0, no wait, as -1.
+	// Patience is how long a Get that finds a stale value waits for a fresh one, at least a millisecond; the load goes
+	// on. If that fails, Redis does not answer, or no slot is to spare, it gets the stale one at once. It needs
+	// StaleFor. GetMany does not wait. Default: 0, as -1.
 	Patience time.Duration
 
-	// NegativeTTL is how long absence is remembered, by default at most TTL. -1: not at all.
+	// NegativeTTL is how long absence is remembered, at most TTL by default. -1: not at all.
 	NegativeTTL time.Duration
 
-	// FailureTTL bounds how long any other error of Load is remembered. -1: not at all.
+	// FailureTTL bounds how long another error is remembered. -1: not at all.
 	FailureTTL time.Duration
 
-	// Jitter shortens each TTL by a random share. -1: off.
+	// Jitter shortens TTLs at random. -1: off.
 	Jitter float64
 
-	// EarlyRefresh replaces entries before they expire. -1: off.
+	// EarlyRefresh replaces entries early. -1: off.
 	EarlyRefresh float64
 
 	// Where things are, and how they are loaded.
 	//
-	// NoLocal keeps this Cache out of Config.Local: what Invalidate, Update or Done has ended is then served by no
-	// instance, not even for Local.MaxLag. See docs/revocation.md. Default: false.
+	// NoLocal keeps this Cache out of Config.Local: no instance then serves what was invalidated, not even for
+	// Local.MaxLag. See docs/revocation.md.
 	NoLocal bool
 
-	// MaxLoads is how many loaders of this kind the Guard runs at once, within its own MaxLoads. A load that waits for
-	// it takes no slot from others, and one that a loader asks for does not count. Default: no limit but the Guard's.
+	// MaxLoads is how many loaders of this kind run at once, within the Guard's MaxLoads. One that waits for it takes
+	// no slot from others; one that a loader asks for does not count. Default: no such limit.
 	MaxLoads int
 
-	// Version is the version of V as it is stored: add one when V changes. Each then loads and serves its own entries,
-	// and invalidations reach all. Up to four in a row run side by side. Never reuse a number. All instances need a
-	// library that knows Versions: docs/production.md. Default: 0, none. At most 1,000,000.
+	// Version is the version of V as it is stored: add one when V changes, and never reuse a number:
+	// docs/production.md. Each version loads and serves its own entries, and invalidations reach all; up to four in a
+	// row run side by side. Default: 0, none. At most 1,000,000.
 	Version int
 
 	// Codec encodes values other than []byte and string.
 	Codec Codec
 
-	// Clone copies a thing for each caller, which may then change it. Get, Peek and GetMany call it for what the local
-	// tier has and for loads that are shared. Default: none, callers must not change values.
+	// Clone copies what a caller of Get, Peek or GetMany may share with others, of the local tier or of a load, so that
+	// it may change it. Default: none, values are read-only.
 	Clone func(V) V
 
-	// Key returns the text of a key, which may not be empty; keys with the same text are the same thing. Default: the
-	// value of an integer or a string, or of a type of one, whatever methods it has; else MarshalText or String.
-	// Pointers, interfaces, and structs without such a method have no default.
+	// Key returns the text of a key, which may not be empty; keys of one text are the same thing. Default: the value of
+	// an integer or a string, or of a type of one, whatever methods it has; else MarshalText or String. Pointers,
+	// interfaces, and structs without such a method have none.
 	Key func(K) string
 }
 

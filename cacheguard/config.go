@@ -13,83 +13,76 @@ import (
 )
 
 // Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
-// says so. Durations beyond 10 years count as 10 years. What most services set comes first; docs/production.md says how
-// to choose the rest.
+// says so. Durations beyond 10 years count as 10 years. docs/production.md says how to choose.
 type Config struct {
 	// What most services set.
 	//
-	// Prefix begins every key in Redis: key K is at Prefix:{K}. Guards with the same Prefix on the same Redis share
-	// their values, and must agree on types and Codec. No braces. Default: cacheguard.
+	// Prefix begins every key in Redis: key K is at Prefix:{K}. Guards with one Prefix share their values, and must
+	// agree on types and Codec. No braces. Default: cacheguard.
 	Prefix string
 
-	// TTL is how long an entry is fresh, to the millisecond; SetTTL chooses another one. Default: 1 minute. -1: values
-	// are not stored, only loads are shared.
+	// TTL is how long an entry is fresh, to the millisecond, unless a loader calls SetTTL. Default: 1 minute. -1:
+	// values are not stored, only loads are shared.
 	TTL time.Duration
 
-	// Local is a tier in this process, in front of Redis. Default: off.
+	// Local is a tier in this process. Default: off.
 	Local LocalConfig
 
-	// Logger gets what an operator should know and no caller learns, one record of each kind every ten seconds:
-	// docs/at-3am.md. Default: none.
+	// Logger gets what an operator should know, one record of each kind every ten seconds: docs/at-3am.md. Default:
+	// none.
 	Logger *slog.Logger
 
-	// LoadTimeout ends a load: its context is cancelled, and its callers get an error that matches
-	// context.DeadlineExceeded. Default: 30 seconds. -1: none.
+	// LoadTimeout ends the context of a load; its callers get an error that matches context.DeadlineExceeded. Default:
+	// 30 seconds. -1: none.
 	LoadTimeout time.Duration
 
 	// How long values live.
 	//
 	// StaleFor is how long after its TTL an entry is still served, while one load in the fleet replaces it or loads
-	// fail. An Invalidate ends that at once, but not, within Local.TTL, in a local tier while Redis does not answer.
-	// Default: 0, off.
+	// fail. An Invalidate ends that, but not in a local tier while Redis does not answer. Default: 0, off.
 	StaleFor time.Duration
 
 	// NegativeTTL is how long ErrNotFound is remembered. Default: 10 seconds, at most TTL. -1: not at all.
 	NegativeTTL time.Duration
 
-	// FailureTTL bounds how long any other error of a loader is remembered: 50 ms, and double that with each failure in
-	// a row. Meanwhile callers on all instances get it, or a stale value. Default: 5 seconds, the longest. -1: only
-	// those get it who asked before the loader failed or, on other instances, before Redis knew, and those of an
-	// instance that cannot subscribe, for a second.
+	// FailureTTL bounds how long all instances return any other error of a loader, or a stale value, without a load: 50
+	// ms, doubling with each failure in a row. Default: 5 seconds, the longest. -1: not at all; docs/guarantees.md says
+	// who gets it then.
 	FailureTTL time.Duration
 
-	// Jitter shortens each TTL by a random share of up to this much, so that entries written together do not expire
-	// together. From 0 to 1. Default: 0.1. -1: off.
+	// Jitter shortens each TTL by a random share of up to this much, so that entries do not expire together. From 0 to
+	// 1. Default: 0.1. -1: off.
 	Jitter float64
 
-	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load: the
-	// beta of XFetch (Vattani, Chierichetti, Lowenstein, VLDB 2015), whose optimum is 1. From 0 to 100. Default: 0,
-	// off.
+	// EarlyRefresh replaces entries in the background before they expire, sooner if they took long to load: the beta of
+	// XFetch (Vattani, Chierichetti, Lowenstein, VLDB 2015), at best 1. From 0 to 100. Default: 0, off.
 	EarlyRefresh float64
 
 	// How many loads, and how long they may wait.
 	//
-	// MaxLoads is how many loaders this Guard runs at once; others queue until a slot frees or their callers give up. A
-	// load that a loader asks for shares its slot. A loader that ignores its context keeps its slot, and no other one
-	// of its key begins here. Default: 64. -1: no limit.
+	// MaxLoads is how many loaders this Guard runs at once; others queue. A load that a loader asks for shares its
+	// slot. A loader that ignores its context keeps its slot, and its key has no other one here. Default: 64. -1: no
+	// limit.
 	MaxLoads int
 
-	// Limiter gives each load that has a slot of MaxLoads a permit, or has it queue with its lease:
-	// semaphore.NewLimiter is for the whole fleet. Guards may share one, and do not close it. See docs/production.md.
-	// Default: none.
+	// Limiter bounds loads beside MaxLoads, as semaphore.NewLimiter does for the whole fleet: docs/production.md.
+	// Guards may share one, and do not close it. Default: none.
 	Limiter Limiter
 
-	// SlowLoad is when the Logger reports a load as slow. Default: a tenth of LoadTimeout, or 3 seconds without one.
-	// -1: never.
+	// SlowLoad is when a load is reported. Default: a tenth of LoadTimeout, or 3 seconds. -1: never.
 	SlowLoad time.Duration
 
-	// WaitTimeout is how long a Get waits for another instance's load, beside queueing for MaxLoads, before it loads by
-	// itself, without storing. Default: LoadTimeout plus RedisTimeout. -1: no limit but the context's.
+	// WaitTimeout is how long a Get waits for another instance's load, beside queueing, before it loads by itself,
+	// without storing. Default: LoadTimeout plus RedisTimeout. -1: no limit but the context's.
 	WaitTimeout time.Duration
 
-	// LeaseTTL is how long the lease of a load outlives an instance that dies; it is renewed at each third of that. At
-	// least 100 milliseconds. Default: 5 seconds.
+	// LeaseTTL is how long the lease of a load outlives its instance; a third of it is between renewals. At least 100
+	// milliseconds. Default: 5 seconds.
 	LeaseTTL time.Duration
 
-	// Absence and errors, of keys without a Cache, and by default of a CacheConfig.
+	// Absence and errors, without a CacheConfig's.
 	//
-	// NotFound is the loaders' error for absence. Default: ErrNotFound, which callers on the loader's instance get as
-	// it was wrapped.
+	// NotFound is the loaders' error for absence. Default: ErrNotFound, on the loader's instance as it was wrapped.
 	NotFound error
 
 	// ErrorCodec lets errors of loaders travel to other instances. Default: none.
@@ -98,43 +91,42 @@ type Config struct {
 	// What writes may do.
 	//
 	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others
-	// can write within LeaseTTL, loads store nothing for up to twice LeaseTTL, and Update returns an error after it. At
-	// least LeaseTTL. Default: 1 minute, or LeaseTTL if longer. -1: no limit.
+	// can write within LeaseTTL, loads store nothing for up to twice that, and Update returns an error. At least
+	// LeaseTTL. Default: 1 minute, or LeaseTTL if longer. -1: no limit.
 	UpdateTimeout time.Duration
 
-	// UpdateAnyway lets Update, Put and Intend write when Redis fails, without the lock; the keys are invalidated as
-	// Invalidate does. Default: false, they return a *RedisError, and nothing is written.
+	// UpdateAnyway lets Update, Put and Intend write when Redis fails, without the lock, and invalidate as Invalidate
+	// does. Default: false, they return a *RedisError, and nothing is written.
 	UpdateAnyway bool
 
-	// Replicas is how many replicas (on a cluster, of each node) must acknowledge (WAIT) an Invalidate, Intend, Also,
-	// Update or Put within RedisTimeout. Else the error matches ErrNotReplicated: an invalidation is pending, the
-	// others fail. All instances need the same number. docs/locks.md says what it does not promise. Default: 0, off.
+	// Replicas is how many replicas (on a cluster, of each node) must acknowledge (WAIT) an invalidation or a write
+	// within RedisTimeout. Else the error matches ErrNotReplicated: an invalidation is pending, and a write fails. All
+	// instances need the same number. See docs/locks.md. Default: 0, off.
 	Replicas int
 
-	// WriteLock is the lock that Update, UpdateMany and Put hold, instead of one of package rwlock on the Guard's
-	// Redis. Its names are the keys with the Prefix. All instances need the same one; the Guard does not close it. See
-	// docs/locks.md. Default: none.
+	// WriteLock is what Update, UpdateMany and Put lock with, instead of package rwlock. Its names are the keys with
+	// the Prefix. All instances need the same one; the Guard does not close it. See docs/locks.md. Default: none.
 	WriteLock WriteLock
 
-	// When Redis fails, or is slow: docs/guarantees.md has the rest.
+	// When Redis fails, or is slow: see docs/guarantees.md.
 	//
-	// RedisTimeout bounds each operation on Redis once it is sent, whatever the client's time-outs and retries. At
-	// least a millisecond. Default: 500 ms, and less for reads that load nothing beside Redis (four times the p99.9 of
-	// the last minute). After some failures a circuit breaker opens, until Redis answers a probe.
+	// RedisTimeout bounds each operation on Redis once it is sent, whatever the client's time-outs. At least a
+	// millisecond. Default: 500 ms, and less, as measured, for reads that load nothing beside Redis. After some
+	// failures a circuit breaker opens, until Redis answers a probe.
 	RedisTimeout time.Duration
 
-	// HedgeAfter is how long a Get waits for a read of Redis before the loader runs beside it, in a spare slot; the
-	// first answer wins, and that load stores nothing. Default: from 5 ms to half of RedisTimeout, by what Redis and
-	// loads took in the last minute; while Redis is slow, at once. -1: never.
+	// HedgeAfter is how long a Get waits for a read of Redis before a loader runs beside it, in a spare slot; the first
+	// answer wins, and that load stores nothing. Default: as measured, from 5 ms to half of RedisTimeout, and at once
+	// while Redis is slow. -1: never.
 	HedgeAfter time.Duration
 
-	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values
-	// of the local tier are served first. Default: false.
+	// FailClosed makes Get return a *RedisError when Redis is unavailable, or a stale value of the local tier, instead
+	// of loading. Default: false.
 	FailClosed bool
 
-	// Gate says whether a call may use the cache for the key (product:42 for a Cache): nil, it may. Else it loads
-	// without, with the outcome bypassed, and stores nothing; invalidations go on. It is asked for each key of each
-	// read, concurrently, must be quick, and must not panic. See docs/rollout.md. Default: all may.
+	// Gate refuses keys (product:42 of a Cache) with an error: a call then loads without the cache, with the outcome
+	// bypassed; invalidations go on. Reads ask it for each key, concurrently; it must be quick, and must not panic. See
+	// docs/rollout.md. Default: none.
 	Gate func(ctx context.Context, key string) error
 
 	// What is stored.
@@ -142,28 +134,28 @@ type Config struct {
 	// Codec encodes values other than []byte and string. Default: encoding/json.
 	Codec Codec
 
-	// Compression makes stored entries smaller. Instances with different Compression may share a Prefix. Default: none.
+	// Compression makes stored entries smaller. Guards with different ones may share a Prefix. Default: none.
 	Compression Compression
 
-	// MaxValueBytes bounds values that are stored, encoded, before compression. Larger ones reach their callers but not
-	// the cache, and one that Redis has is replaced. Instances that share a Prefix should agree. Default: 8 MiB. -1: no
-	// limit but what Redis takes within RedisTimeout, and 512 MiB.
+	// MaxValueBytes bounds what is stored, encoded, before compression. Larger values reach their callers but not the
+	// cache; one that Redis has is replaced. Instances should agree on it. Default: 8 MiB. -1: no limit but what Redis
+	// takes within RedisTimeout, and 512 MiB.
 	MaxValueBytes int
 
 	// What is reported.
 	//
-	// Instance is the name of this process, in logs and, for Inspect, in leases and locks. At most 50 bytes, without
-	// spaces and control characters. Default: host:pid.
+	// Instance is the name of this process, in logs, leases and locks. At most 50 bytes, without spaces and control
+	// characters. Default: host:pid.
 	Instance string
 
-	// Observers hear what happens, for metrics and tests, after the Logger. Default: none.
+	// Observers hear what happens, after the Logger. Default: none.
 	Observers []Observer
 
 	// Hooks change the contexts of calls and loads, for tracing.
 	Hooks Hooks
 
-	// RedactError returns what other instances (LoadError.Message) and Inspect may know of a loader's error, for 5
-	// seconds, in 1 KiB. It is called concurrently, but not for what an ErrorCodec encodes. Default: err.Error().
+	// RedactError returns what other instances (LoadError.Message) and Inspect have of a loader's error, for 5 seconds,
+	// in 1 KiB. It is called concurrently, not for what an ErrorCodec encodes. Default: err.Error().
 	RedactError func(err error) string
 
 	follows bool // no RedisTimeout is set: calls that load nothing beside Redis wait as long as it has ever needed

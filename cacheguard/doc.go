@@ -1,6 +1,5 @@
 // Package cacheguard is a read-through cache on Redis or Valkey, without cache stampedes: it loads a missing entry
-// once, however many instances and callers ask for it at the same time, and it never stores a value that a write has
-// overtaken.
+// once, however many instances and callers ask for it, and it never stores a value that a write has overtaken.
 //
 //	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", TTL: time.Minute})
 //	...
@@ -23,22 +22,18 @@
 //   - Never a stale fill, even when it does not: a load stores its value only if nothing invalidated the key, and no
 //     other load stored a value, since it began.
 //   - A Get that begins after an Invalidate, InvalidateTags or InvalidateAll returned nil, in any process, never
-//     returns a value loaded before it.
-//   - Cancelling one caller, even the first, never fails another. A loaded value reaches everyone who waits for it,
-//     even if Redis fails.
+//     returns a value loaded before it (with Config.Local: see LocalConfig).
+//   - Cancelling one caller never fails another. A loaded value reaches everyone who waits for it, even if Redis fails.
 //
 // # Limits
 //
 // docs/guarantees.md has all of them. A program must know these:
 //
 //   - Callers that share a read or a load get the same decoded value: copy what you want to change. With encoding/json,
-//     unexported fields and the types behind an interface are lost on the way.
-//   - A loader should begin its own transaction, or read outside any: an older snapshot, or a lagging database replica,
-//     has the row from before the write.
+//     unexported fields and the types behind an interface are lost.
+//   - A loader should begin its own transaction, or read outside any: an older snapshot, or a lagging replica, has the
+//     row from before the write.
 //   - If a writer does not call Invalidate, only the TTL, or a feed of package cdc, bounds how long the old value
 //     lives.
-//   - With Config.Local, an Invalidate reaches other instances by a message: see LocalConfig.
 //   - Redis replicates asynchronously: a failover, or a restart from an older file, can forget an invalidation.
-//
-// docs/design/protocol.md says how it works.
 package cacheguard

@@ -24,9 +24,9 @@ var (
 	// ErrClosed is returned by calls on a Guard that is closed, also while they wait.
 	ErrClosed = errors.New("cacheguard: guard is closed")
 
-	// ErrReentrant is returned to a loader that asks, directly or through other loaders, for the key it is loading, and
-	// to an Update within the write of another one of the key, by the context that they were given. Loaders of
-	// different calls that ask for each other's keys wait until LoadTimeout.
+	// ErrReentrant is returned to a loader that asks, directly or through other loaders, for its own key, and to an
+	// Update within the write of another one of the key, by the context that they were given. Loaders of different
+	// calls that ask for each other's keys wait until LoadTimeout.
 	ErrReentrant = errors.New("cacheguard: call would wait for itself")
 )
 
@@ -48,7 +48,7 @@ var errGoexit = errors.New("loader called runtime.Goexit")
 // RedisError says that Redis could not be used: Invalidate, Update and Intend return it, and Get with
 // Config.FailClosed.
 type RedisError struct {
-	Op  string // get, acquire, invalidate, inspect or bypass; update or intend: nothing was written; in events also fill and fail
+	Op  string // get, acquire, invalidate, inspect, bypass; update or intend: nothing was written; in events also fill and fail
 	Key string // the caller's key
 	Err error  // the client's error, or context.DeadlineExceeded after RedisTimeout
 }
@@ -76,9 +76,9 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after it failed. It has
-// the error's text and Class, and matches what that matched of this package, package mutex, context.DeadlineExceeded
-// and, for a Cache, CacheConfig.Errors and ErrorCodec. Callers of the Guard that ran the loader get the error itself.
+// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after it failed; those of
+// the Guard that ran it get the error itself. It has that error's text and Class, and matches what that matched of this
+// package, package mutex, context.DeadlineExceeded and, for a Cache, CacheConfig.Errors and ErrorCodec.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it
@@ -96,11 +96,10 @@ func (e *LoadError) Unwrap() []error { return e.matched }
 // ErrorCodec carries errors of a loader to other instances. Its methods are called concurrently.
 type ErrorCodec interface {
 	// EncodeError returns from what DecodeError makes an equal error, in at most 512 bytes; of more, and of nil, only
-	// the text travels. It finds the error that it knows with errors.As, and should leave out what is not to stay in
-	// Redis: Config.RedactError is not asked.
+	// the text travels. It should leave out what is not to stay in Redis: Config.RedactError is not asked.
 	EncodeError(err error) []byte
 
-	// DecodeError returns the error; nil: it does not know it, as when another version of the program encoded it.
+	// DecodeError returns the error, or nil, as for one of another version of the program.
 	DecodeError(data []byte) error
 }
 
@@ -213,8 +212,8 @@ func givenUp(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
-// ErrNotReplicated is matched by the *RedisError of an Invalidate, Intend, Also, Update or Put that reached the
-// primary, but that fewer replicas than Config.Replicas acknowledged in time. All packages of the library share it.
+// ErrNotReplicated is matched by the *RedisError of what fewer replicas than Config.Replicas acknowledged in time,
+// though the primary did. All packages of the library share it.
 var ErrNotReplicated = send.ErrNotReplicated
 
 // loadTimeout is why a load was ended. Few are, so its text is made only when somebody reads it.

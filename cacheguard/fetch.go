@@ -17,47 +17,45 @@ const (
 	Replace                // do not serve it: load another one
 )
 
-// Source says where Fetch gets values, and which of them are fresh.
+// Source says where Fetch gets values, and which are fresh.
 type Source[V any] struct {
-	// Judge alone judges a cached value: StaleFor and EarlyRefresh are ignored. It is called in the caller's goroutine,
-	// perhaps more than once, and may call Get for other keys. Default: all values are fresh.
+	// Judge alone judges a cached value, without StaleFor and EarlyRefresh. The caller's goroutine calls it, perhaps
+	// more than once; it may call Get for other keys. Default: all are fresh.
 	Judge func(V) Verdict
 
 	// Load is the loader, as in Get. The value old is the one to be replaced; nil if there is none, or if it was
-	// invalidated before the load began. Returned again, it has the tags that this Load names alone, unless Load calls
+	// invalidated before the load began. Returned again, it has only the tags that this Load names, unless Load calls
 	// KeepTags. Default: Fetch loads nothing, and returns ErrNotCached.
 	Load func(ctx context.Context, old *V) (V, error)
 
-	// Tags are tags that the value has beside those of SetTags. They are known before Load begins, so an InvalidateTags
-	// of others meanwhile does not keep the value from being stored.
+	// Tags are tags beside those of SetTags. They are known before Load begins, so an InvalidateTags of others
+	// meanwhile does not keep the value from being stored.
 	Tags []string
 
-	// DespiteTags reports whether this call may use a value although one of its tags was invalidated, as one that only
-	// says where others are. Default: no value.
+	// DespiteTags reports whether this call may use a value with a tag that was invalidated. Default: none.
 	DespiteTags func(V) bool
 
 	// SkipLocal bypasses the local tier.
 	SkipLocal bool
 
-	// Unlimited loads neither count towards MaxLoads nor wait for it: they would run without the Guard too.
+	// Unlimited loads neither count towards MaxLoads nor wait for it.
 	Unlimited bool
 
 	// Finish lets a load that this call starts or joins go on when nobody waits any more.
 	Finish bool
 
-	// Part says that the call is one of several that answer a request: EventGet does not report it, and StaleFor is
-	// ignored.
+	// Part says that the call is one of several for a request: EventGet does not report it, and StaleFor is ignored.
 	Part bool
 
 	// Past gets, before Load is called, whether this call goes past the cache.
 	Past *Past
 
-	// Made gets what the value that this call reads from Redis was made under, for a later Fetch with the same Made,
-	// whose Load returns that value and calls KeepTags. nil: KeepTags is about the value old.
+	// Made gets what the value that this call reads from Redis was made under, for the KeepTags of a later Fetch whose
+	// Load returns that value. nil: KeepTags is about the value old.
 	Made *Made
 }
 
-// Past is whether a Fetch goes past the cache: what it loads is not stored, and its Outcome is Bypassed.
+// Past is whether a Fetch goes past the cache: its Outcome is Bypassed.
 type Past struct{ is, wanted atomic.Bool }
 
 // Is reports whether it does.
@@ -66,13 +64,12 @@ func (p *Past) Is() bool { return p.is.Load() }
 // IsWanted reports whether Bypass, BypassFleet or Config.Gate wants that.
 func (p *Past) IsWanted() bool { return p.wanted.Load() }
 
-// Made is what a value was made under: its tags, and what of them, of its key and of everything had been invalidated by
-// then. The zero Made is of no value.
+// Made is what a value was made under: its tags, and what had been invalidated by then. The zero Made is of no value.
 type Made struct{ stamp protocol.Stamp }
 
 // Fetch is Get for values that carry their own freshness, as HTTP responses do; SetTTL sets how long they stay in the
-// cache. The Outcome says how Fetch came by the value. While Redis does not answer and StaleFor is set, it serves
-// values of the local tier, unless Judge wants them replaced.
+// cache. The Outcome says where the value is from. While Redis does not answer and StaleFor is set, that may be the
+// local tier, unless Judge wants the value replaced.
 func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Outcome, error) {
 	if g == nil {
 		var none V
@@ -98,11 +95,11 @@ type Outcome string
 const (
 	Hit      Outcome = "hit"      // read from Redis, fresh
 	Local    Outcome = "local"    // from the tier in this process, fresh
-	Stale    Outcome = "stale"    // past its TTL but within StaleFor; or from the local tier, when Redis does not answer
+	Stale    Outcome = "stale"    // within StaleFor; or from the local tier, when Redis does not answer
 	Negative Outcome = "negative" // absence, remembered
-	Loaded   Outcome = "loaded"   // this call started the load, or loaded by itself after WaitTimeout
-	Shared   Outcome = "shared"   // another call's load, here or on another instance
-	Bypassed Outcome = "bypassed" // loaded without the cache: Redis is unavailable, an invalidation of the key is pending, or see Bypass
+	Loaded   Outcome = "loaded"   // by this call, or by itself after WaitTimeout
+	Shared   Outcome = "shared"   // loaded by another call, here or elsewhere
+	Bypassed Outcome = "bypassed" // loaded without the cache: Redis is unavailable, an invalidation is pending, or see Bypass and Gate
 )
 
 // beingStored returns a channel that is closed when this Guard has stored a loaded value that others already have; nil
@@ -117,9 +114,8 @@ func (g *Guard) beingStored(key string, shape protocol.Shape) <-chan struct{} {
 }
 
 // Peek returns what the cache has of the thing, in the local tier or Redis, and says where. It loads and refreshes
-// nothing, takes no lease, and no EventGet reports it. The error is ErrNotCached if there is nothing that a Get might
-// return, also while the cache may not be used, and CacheConfig.NotFound, with the outcome negative, for a thing that
-// is known not to exist.
+// nothing, takes no lease, and no EventGet reports it. The error is CacheConfig.NotFound, with the outcome negative,
+// for remembered absence, and ErrNotCached for all else that a Get would load.
 func (c *Cache[K, V]) Peek(ctx context.Context, k K) (v V, how Outcome, err error) {
 	if c == nil {
 		return v, "", errNilCache

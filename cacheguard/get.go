@@ -14,20 +14,19 @@ import (
 const maxAsks = 3
 
 // Get returns the value of the key: from the cache, or from load, which runs once for all callers, on all instances,
-// that ask while it runs. A Get that begins after an Invalidate returned nil, in any process, never returns a value
-// loaded before it (with Config.Local: see LocalConfig). Callers share one value: do not change it. Without Redis, Get
-// loads, unless Config.FailClosed is set.
+// that ask while it runs. Callers share one value: do not change it. Without Redis, Get loads, unless Config.FailClosed
+// is set.
 //
-// The loader's context has the values of the first caller's. It is cancelled when the last caller has left, when
-// LoadTimeout passes and when the Guard is closed. Of what load returns,
+// The loader's context has the values of the first caller's. It ends when the last caller has left, after LoadTimeout,
+// and when the Guard is closed. Of what load returns,
 //
 //   - a value goes to all that wait, even if it cannot be stored;
 //   - ErrNotFound goes to all that wait, and is remembered for NegativeTTL;
-//   - another error goes as it is to the callers on this instance, and as a *LoadError to others; it is remembered for
-//     a moment (see Config.FailureTTL), so an absence that is not ErrNotFound outlives the insert;
+//   - another error goes as it is to the callers here, and as a *LoadError to those elsewhere; it is remembered for a
+//     moment (Config.FailureTTL), so an absence that is not ErrNotFound outlives the insert;
 //   - a panic becomes a *PanicError.
 //
-// When ctx ends, Get returns an error that matches ctx.Err() and the context's cause. The load goes on for the others.
+// When ctx ends, Get returns an error that matches ctx.Err() and the context's cause; the load goes on for others.
 func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, error) {
 	if g == nil {
 		var none V

@@ -23,8 +23,8 @@ const (
 	EntryFresh   EntryState = "fresh"   // a value within its TTL
 	EntryStale   EntryState = "stale"   // a value past its TTL
 	EntryAbsent  EntryState = "absent"  // remembered absence
-	EntryRevoked EntryState = "revoked" // a value that InvalidateTags or InvalidateAll invalidated
-	EntryDamaged EntryState = "damaged" // no entry of this version, or truncated or changed (in its first 64 KiB)
+	EntryRevoked EntryState = "revoked" // invalidated by InvalidateTags or InvalidateAll
+	EntryDamaged EntryState = "damaged" // no entry of this version, truncated or changed (in its first 64 KiB)
 )
 
 // Inspection is the state of a key, in Redis and on this instance, without the value. Durations are by the clock of the
@@ -36,28 +36,28 @@ type Inspection struct {
 	// Of the entry, unless State is missing or damaged.
 	Age      time.Duration // since it was stored
 	FreshFor time.Duration // until its TTL ends, or 0
-	KeptFor  time.Duration // until Redis drops it; with StaleFor, it is served until then
+	KeptFor  time.Duration // until Redis drops it
 	LoadTook time.Duration // how long it took to load
-	Kind     string        // of the payload: bytes (a []byte or string), coded (by the Codec), or absence
+	Kind     string        // bytes (a []byte or string), coded (by the Codec), or absence
 	Tags     []string      // by which it can be invalidated
 
-	// TagVersions are the epochs of the Tags, in their order, when the entry was loaded, in hexadecimal: each stands
-	// for the tag until the next InvalidateTags. If the one in Redis differs, or is gone, State is revoked.
+	// TagVersions are the epochs of the Tags when the entry was loaded, in hexadecimal. Once InvalidateTags has changed
+	// one in Redis, or it is gone, State is revoked.
 	TagVersions []string
 
 	Size   int    // of what Redis has for the key, in bytes
 	Damage string // why State is damaged
 
-	Load    *Holder  // the instance that loads the key; nil: nobody has the lease
-	Waiting int      // other instances that wait for that load
-	Writers []Holder // instances in an Update of the key: no load stores a value
-	Blocked int      // instances that wait for the end of the update
-	Intents []Holder // with an intent on the key, at most a hundred; For is by their own clocks
+	Load    *Holder  // who loads the key; nil: nobody
+	Waiting int      // other instances that wait for it
+	Writers []Holder // instances in an Update of the key
+	Blocked int      // instances that wait for that Update
+	Intents []Holder // with an intent on the key, up to a hundred; For is by their clocks
 	Failure *Failure // of the last load; nil: none, or forgotten
 
-	// Version is the CacheConfig.Version that the entry was stored under; 0: none, or no entry. The fields above
-	// describe the entry without a version, and its load; Writers, Blocked and Intents cover all versions. Versions has
-	// an Inspection for each other version with an entry, a load or a failure, without these, Key and Here.
+	// Version is the CacheConfig.Version of the entry; 0: none, or no entry. The fields above describe the entry
+	// without a version, but Writers, Blocked and Intents all versions. Versions has an Inspection for each other
+	// version with an entry, a load or a failure, without these, Key and Here.
 	Version  int
 	Versions []Inspection
 
@@ -80,17 +80,17 @@ type Failure struct {
 
 // Here is what the instance that was asked knows of a key.
 type Here struct {
-	InTier   bool // the local tier has a value that it may serve
+	InTier   bool // the local tier has it
 	Loads    int  // loads under way, and waits for other instances'
 	Callers  int  // calls that wait for these
-	Pending  bool // an invalidation is still to be sent: Gets go past the cache
-	Bypassed bool // see Bypass
-	Cut      bool // the circuit breaker is open: Redis does not answer
+	Pending  bool // an invalidation is still to be sent
+	Bypassed bool
+	Cut      bool // the circuit breaker is open
 }
 
-// Inspect shows the person on call the state of a key, and changes nothing. It makes a request or, for an entry with
-// tags, two, even while a circuit breaker is open. When Redis fails, the error is a *RedisError, and when ctx ends,
-// that of ctx: the Inspection then has only Here.
+// Inspect shows the state of a key, and changes nothing. It makes a request or, for an entry with tags, two, even while
+// a circuit breaker is open. When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx: the
+// Inspection then has only Here.
 func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	if err := g.begin(); err != nil {
 		return Inspection{}, err

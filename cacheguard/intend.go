@@ -27,22 +27,19 @@ var (
 //	}
 //	defer in.Done(ctx) // after commit or rollback
 //	...                // statements
-//	err = in.Also(ctx, cacheguard.Changes{Keys: changed}) // what the statements named, before the commit
+//	err = in.Also(ctx, cacheguard.Changes{Keys: changed}) // what they named
 //	...                // commit
 //	err = in.Done(ctx)
 //
-// Done invalidates everything named; if this process dies, the end of the intent does so, within twice LeaseTTL. Nobody
-// waits for an intent: reads are answered and loaded as usual, but nothing that is cached, or was loaded before, lasts
-// longer. Where readers must not see the older value during the commit, use Update. If the process is paused for longer
-// than that, then commits, and dies before its next renewal, an older value can stay until its TTL.
-//
-// Of several Changes, Done ends one when Redis has acknowledged the one before: name values that are made of other
-// cached ones after those, as docs/transactions.md shows.
+// Done invalidates everything named; if this process dies, the end of the intent does, within twice LeaseTTL, but for
+// limits in docs/guarantees.md. Nobody waits for an intent: reads are answered and loaded as usual, but nothing cached
+// or loaded before lasts longer. Where readers must not see the older value during the commit, use Update. Several
+// Changes end in their order: see docs/transactions.md.
 //
 // An empty key or tag, or a tag of more than 512 bytes, is an error, and so is a *RedisError whose Op is intend: Redis
 // does not know of the intent, so do not write (with Config.UpdateAnyway, there is none, and Done invalidates). It
 // takes one round trip. After UpdateTimeout what is named is invalidated, Also returns an error, and Done invalidates
-// once more, and returns an error that matches rwlock.ErrLeaseLost. After Close, intents expire.
+// again, with an error that matches rwlock.ErrLeaseLost. After Close, intents expire.
 func (g *Guard) Intend(ctx context.Context, first Changes, then ...Changes) (*Intent, error) {
 	if g == nil {
 		return nil, notCalled(errNilGuard)
@@ -62,9 +59,9 @@ func (g *Guard) Intend(ctx context.Context, first Changes, then ...Changes) (*In
 	return &Intent{in}, nil
 }
 
-// Also adds what the transaction turned out to change, before the commit. An error says that Redis does not know of the
-// names, and that the transaction must not commit; Done invalidates them all the same. Several Changes take the places
-// of those of Intend. It takes one round trip, and none for names that Redis knows of. After Done it is an error.
+// Also adds what the transaction turned out to change, before the commit. An error says that Redis does not know of it,
+// and that the transaction must not commit; Done invalidates it all the same. After Done it is an error. It takes one
+// round trip, or none for names that Redis knows.
 func (in *Intent) Also(ctx context.Context, first Changes, then ...Changes) error {
 	if in == nil {
 		return errNilIntent
@@ -78,8 +75,8 @@ func (in *Intent) Also(ctx context.Context, first Changes, then ...Changes) erro
 
 // Done invalidates what was named, and ends the intent, after the commit or the rollback, even if ctx has ended. Called
 // again, it returns what the first call did. The error joins a *RedisError, whose Op is invalidate, for each key and
-// tag that is pending; after Close it is ErrClosed, and the intent expires. No error says that the transaction is not
-// committed. It takes one round trip for each Changes.
+// tag that is pending; after Close it is ErrClosed. No error says that the transaction is not committed. It takes one
+// round trip for each Changes.
 func (in *Intent) Done(ctx context.Context) error {
 	if in == nil {
 		return errNilIntent
@@ -87,9 +84,9 @@ func (in *Intent) Done(ctx context.Context) error {
 	return saying(in.kept.Done(ctx), true, true)
 }
 
-// Context returns a context for reads within the transaction. What is loaded with it, whatever the key, also after
-// Done, is shared with nobody outside and not stored: it may never be committed. Until Done, a Get of a key or tag that
-// is named reads past the cache. It ends with ctx.
+// Context returns a context for reads within the transaction, that ends with ctx. What is loaded with it, whatever the
+// key, also after Done, is stored nowhere, and shared with nobody outside. Until Done, a Get of what is named reads
+// past the cache.
 func (in *Intent) Context(ctx context.Context) context.Context {
 	if in == nil {
 		return ctx
@@ -100,11 +97,9 @@ func (in *Intent) Context(ctx context.Context) context.Context {
 
 // Also names, within the write of an Update, UpdateMany or Put, with its context and before it commits, what else it
 // changes: tags, and keys that only its statements told. An error says that Redis could not be told, and that write
-// must not commit.
-//
-// What is named is invalidated after the write's own keys, in the order of the Changes, or, if the process dies, within
-// twice LeaseTTL. Nobody waits for it. If a tag is named that the value of a Put has, that is invalidated too. It takes
-// one round trip, and one more for each Changes after write.
+// must not commit. What is named is invalidated after the write's own keys, in the order of the Changes, or, if the
+// process dies, within twice LeaseTTL; so is what a Put stores with such a tag. Nobody waits for it. It takes one round
+// trip, and one more for each Changes after write.
 func Also(ctx context.Context, first Changes, then ...Changes) error {
 	u := write.Of(ctx)
 	if u == nil {

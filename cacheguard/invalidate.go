@@ -16,16 +16,15 @@ import (
 )
 
 // Invalidate removes the keys from the cache, and keeps every running load, on every instance, from storing what it has
-// read. Call it after you have written to the source. A Get that begins after Invalidate returned nil, in any process,
-// never returns a value that was loaded before. It is sent, and answered, even if ctx has ended; RedisTimeout bounds
-// the wait.
+// read. Call it after you have written to the source. A Get that begins after it returned nil, in any process, never
+// returns a value that was loaded before. It is sent, and answered within RedisTimeout, even if ctx has ended.
 //
 // The error joins a *RedisError for each key that Redis, or with Config.Replicas too few replicas, may not have
-// removed. Those are pending, up to 100,000: the Guard sends them again in the background until they succeed or it is
-// closed, and loads the keys without the cache until then. Other instances may go on serving them.
+// removed. Those are pending, up to 100,000: the Guard sends them again until they succeed or it is closed, and loads
+// the keys without the cache until then. Other instances may go on serving them. An empty key is an error; the others
+// are invalidated.
 //
-// All keys end at once. Where values are made of other cached ones, invalidate those first, or call Intend, which keeps
-// the order even if Redis does not acknowledge the first. An empty key is an error; the others are invalidated.
+// Where values are made of other cached ones, the order counts: see docs/transactions.md.
 func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	if err := g.begin(); err != nil {
 		return err
@@ -69,8 +68,8 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	return errs.Join(refused, g.invalidateNames(ctx, names))
 }
 
-// InvalidateAll is Invalidate for all keys under the Prefix, of all Guards, in a round trip. On a cluster, nothing
-// orders the nodes: where values are made of other cached ones, call it twice. The Key of the *RedisError is empty.
+// InvalidateAll is Invalidate for all keys under the Prefix, of all Guards, in a round trip. The Key of the *RedisError
+// is empty. On a cluster, call it twice where values are made of other cached ones.
 func (g *Guard) InvalidateAll(ctx context.Context) error {
 	return g.invalidateNames(ctx, []string{epoch.All})
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
-// GetMany is Get for several keys. It calls load once, for those that are not in the cache and that nobody is loading
-// on any instance, and takes one of MaxLoads for it.
+// GetMany is Get for several keys. It calls load once, within MaxLoads, for those that are not in the cache and that
+// nobody is loading on any instance.
 //
 //   - A key that is neither in the cache nor in load's result is absent from the result, without an error, and
 //     remembered as absent for NegativeTTL.
-//   - The error joins a *KeyError for each key that failed; the result still has the others.
+//   - The error joins a *KeyError for each key that failed; the result has the others.
 //   - If load returns an error, its map is ignored, and each of its keys gets the error. If that is ErrNotFound, they
 //     are absent.
 //   - Keys that load returns unasked are ignored. A key that is listed twice counts once.

@@ -12,8 +12,8 @@ import (
 )
 
 // Cache is a typed view of a Guard for one kind of thing: it knows its keys, how to load it, and what its loader's
-// errors mean. Its methods do what those of the Guard and the functions of the same names do. It adds no connection and
-// no goroutine, and needs no Close. It is safe for concurrent use.
+// errors mean. Its methods do what the Guard's and the functions of their names do. It adds no connection and no
+// goroutine, needs no Close, and is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	guard  *Guard
 	cfg    CacheConfig[K, V]
@@ -178,8 +178,8 @@ func (c *Cache[K, V]) keys(k K) (key, valueKey string) {
 }
 
 // Key is the Guard's key of k, for methods that take one, such as Guard.UpdateMany. The functions Get, Fetch and
-// GetMany cannot read the entry with it: they load each time, and the Logger says so. It is empty if k has no key,
-// because its text is empty or its MarshalText fails. Every call refuses such a key.
+// GetMany load each time with it, and the Logger says so: the entry is the Cache's. It is empty, and refused by every
+// call, if the text of k is empty or its MarshalText fails.
 func (c *Cache[K, V]) Key(k K) string {
 	if c == nil {
 		return ""
@@ -188,7 +188,7 @@ func (c *Cache[K, V]) Key(k K) string {
 	return key
 }
 
-// Invalidate removes the things from the cache.
+// Invalidate removes the things from the cache; see Guard.Invalidate.
 func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
 	if c == nil {
 		return errNilCache
@@ -200,8 +200,8 @@ func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
 	return c.guard.Invalidate(ctx, all...)
 }
 
-// InvalidateAll is Invalidate for all things of this kind, including those being loaded, in a round trip. Values that
-// the functions Get and GetMany loaded under keys of this kind belong to no kind.
+// InvalidateAll is Invalidate for all things of this kind, including those being loaded, in a round trip. What the
+// functions Get and GetMany stored under keys of this kind belongs to none.
 func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 	if c == nil {
 		return errNilCache
@@ -209,7 +209,7 @@ func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 	return c.guard.invalidateNames(ctx, []string{epoch.OfKind(c.policy.kind.name)})
 }
 
-// Update writes to the source so that no Get that begins after Update returned returns an older value.
+// Update writes to the source, and write contains the commit; see Guard.Update.
 func (c *Cache[K, V]) Update(ctx context.Context, k K, write func(context.Context) error) error {
 	if c == nil {
 		return notCalled(errNilCache)

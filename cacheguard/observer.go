@@ -10,9 +10,9 @@ import (
 	"github.com/cacheguard/go/internal/watch"
 )
 
-// Observer hears what happens in a Guard. It is called concurrently, by the call or the load that makes the event
-// happen, under no lock of the Guard, so it must be quick. A panic is recovered, and the first one is logged. It must
-// not call runtime.Goexit, nor Close. Ignore events that you do not know: there will be more.
+// Observer hears what happens in a Guard. The call or load that makes it happen calls it, concurrently and under no
+// lock of the Guard, so it must be quick. A panic is recovered, and the first one logged. It must not call
+// runtime.Goexit, nor Close. Ignore events that you do not know: there will be more.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -52,35 +52,35 @@ type What string
 
 // The events. Those from EventRejected on have a line of the log, unless it says otherwise.
 const (
-	EventGet         What = "get"         // the end of a Get or a Fetch, or of a key of a GetMany, with the caller's context
+	EventGet         What = "get"         // a Get, a Fetch, or a key of a GetMany ends, with the caller's context
 	EventCache       What = "cache"       // NewCache was called with a new Name
-	EventJoin        What = "join"        // a Get joins a load, or a wait for one, of another call
-	EventLoad        What = "load"        // a loader has returned, or exceeded LoadTimeout; if nobody waited any more, Err matches context.Canceled
-	EventStale       What = "stale"       // a value is served past its TTL, within StaleFor
+	EventJoin        What = "join"        // a Get joins a load, or a wait, of another call
+	EventLoad        What = "load"        // a loader ends, or exceeds LoadTimeout; if nobody waited any more, Err matches context.Canceled
+	EventStale       What = "stale"       // a value is served within StaleFor
 	EventRedisError  What = "redis_error" // an operation failed, with a *RedisError
-	EventInvalidated What = "invalidated" // with Config.Local: the Key was, here or elsewhere; empty: all of the Kind, or of a tag, or everything
-	EventBreaker     What = "breaker"     // a circuit breaker opens (On), with its last error, or closes; each sixth of a cluster's slots has one
+	EventInvalidated What = "invalidated" // with Config.Local: the Key was invalidated; empty: the Kind, a tag, or everything
+	EventBreaker     What = "breaker"     // a circuit breaker opens (On), with its last error, or closes
 
-	EventRejected      What = "rejected"       // a load may not store its value: the key was invalidated, or stored by another; not logged
-	EventUnstorable    What = "unstorable"     // a value cannot be stored: by the Codec, MaxValueBytes, its tags, or Redis
+	EventRejected      What = "rejected"       // a load may not store: the key was invalidated or stored meanwhile; not logged
+	EventUnstorable    What = "unstorable"     // a value is not stored, by the Codec, MaxValueBytes, its tags or Redis
 	EventDamaged       What = "damaged"        // an entry cannot be read: it is loaded again
-	EventUnread        What = "unread"         // the same, but another version of the program may have stored it: it stays
+	EventUnread        What = "unread"         // the same, but it stays: another version of the program may have stored it
 	EventAlien         What = "alien"          // a call without a Cache finds an entry of one: it stays
 	EventLeaseLost     What = "lease_lost"     // a load has lost its lease: it was not renewed in time
 	EventOvertaken     What = "overtaken"      // the same: the key was invalidated
-	EventTakeover      What = "takeover"       // a lease was taken over from a holder that did not renew it
+	EventTakeover      What = "takeover"       // a lease that was not renewed was taken over
 	EventUncompressed  What = "uncompressed"   // a value is stored without compression
 	EventGated         What = "gated"          // Config.Gate refuses a call
 	EventRefreshFailed What = "refresh_failed" // a load in the background failed
-	EventPanicked      What = "panicked"       // a loader panicked
-	EventSlowLoad      What = "slow_load"      // a load took longer than SlowLoad
-	EventStillRuns     What = "still_runs"     // a load takes longer than SlowLoad, or goes on after LoadTimeout
-	EventWaits         What = "waits"          // a load waits for an Update
-	EventClosing       What = "closing"        // Close waits
-	EventStepped       What = "stepped"        // the clock of Redis stepped
-	EventDropped       What = "dropped"        // the local tier was emptied: messages may have been missed
-	EventForgotten     What = "forgotten"      // all entries are invalid, or gone
-	EventObserver      What = "observer"       // an Observer panicked for the first time
+	EventPanicked      What = "panicked"
+	EventSlowLoad      What = "slow_load"  // a load took longer than SlowLoad
+	EventStillRuns     What = "still_runs" // a load takes longer than SlowLoad, or goes on after LoadTimeout
+	EventWaits         What = "waits"      // a load waits for an Update
+	EventClosing       What = "closing"    // Close waits
+	EventStepped       What = "stepped"    // the clock of Redis stepped
+	EventDropped       What = "dropped"    // the local tier was emptied, after messages may have been missed
+	EventForgotten     What = "forgotten"  // all entries are invalid, or gone
+	EventObserver      What = "observer"   // an Observer's first panic
 )
 
 // observers are all Observers of a Guard: its watch, which has the Logger, and those of its Config.
@@ -178,16 +178,16 @@ func (o *observing) tell(ctx context.Context, e Event) (panicked any) {
 	return nil
 }
 
-// Hooks change what calls and loads work with. Either may be nil. They must be quick, must not block, panic or call
-// runtime.Goexit, and may be called concurrently.
+// Hooks change the contexts of calls and loads. Either may be nil. They may be called concurrently, must be quick, and
+// must not block, panic or call runtime.Goexit.
 type Hooks struct {
-	// Begin is called when something begins that takes time, with its Task, its keys, and the caller's context. It
-	// returns the context to go on with, and a function that is called once at the end, or nil. Package otel uses it.
+	// Begin is called when a Task begins, with its keys and the caller's context. It returns the context to go on with,
+	// and a function that is called once at the end, or nil. Package otel uses it.
 	Begin func(ctx context.Context, task Task, keys []string) (context.Context, func(End))
 
-	// Origin returns a text about a load, such as its trace, which the calls that wait for it, here and on other
-	// instances, find in End. The context is of the call that made the load necessary. The lease in Redis holds the
-	// text, of at most 24 bytes; a longer one is dropped. Anyone who may write to Redis can forge it.
+	// Origin returns a text about a load, such as its trace, for the End of the calls that wait for it, here and on
+	// other instances. The context is of the call that made the load necessary. The lease in Redis holds up to 24 bytes
+	// of text, or none; anyone who may write to Redis can forge it.
 	Origin func(ctx context.Context) string
 }
 
@@ -196,12 +196,12 @@ type Task string
 
 // The tasks. Each belongs to the context of the task that it is a part of.
 const (
-	TaskGet        Task = "get"        // a Get or a Fetch
-	TaskGetMany    Task = "get_many"   // a GetMany
-	TaskLoad       Task = "load"       // a run of a loader, with the values of its first caller's context
-	TaskWait       Task = "wait"       // waiting for a load of another call or instance, or for an update
-	TaskUpdate     Task = "update"     // an Update or UpdateMany, with the wait for the locks
-	TaskInvalidate Task = "invalidate" // an Invalidate
+	TaskGet        Task = "get" // a Get or a Fetch
+	TaskGetMany    Task = "get_many"
+	TaskLoad       Task = "load"   // a loader, with the values of its first caller's context
+	TaskWait       Task = "wait"   // waiting for another's load, or for an update
+	TaskUpdate     Task = "update" // an Update or UpdateMany, with the wait for the locks
+	TaskInvalidate Task = "invalidate"
 )
 
 // End is how a task ended.
@@ -209,8 +209,8 @@ type End struct {
 	// Outcome is of a get or a wait; empty if there was no answer.
 	Outcome Outcome
 
-	// Origin is what Hooks.Origin returned, on the loading instance, for the load that a wait was for; empty if
-	// unknown, as when the caller left first.
+	// Origin is what Hooks.Origin returned for the load that a wait was for; empty if unknown, as when the caller left
+	// first.
 	Origin string
 
 	Err error

@@ -24,9 +24,9 @@ import (
 )
 
 // New returns a Guard. It does no I/O and starts no goroutine: an unreachable Redis is not an error here. The error
-// names every field of cfg that is out of range. A client that may read from anywhere but the primary (a client-side
-// cache, a cluster's replicas) is refused, as it would return invalidated values; that a failover client is
-// ReplicaOnly, New cannot see.
+// names every field of cfg that is out of range. New refuses a client that may read from anywhere but the primary (a
+// client-side cache, a cluster's replicas), as it would return invalidated values, but cannot see that a failover
+// client is ReplicaOnly.
 func New(rdb Redis, cfg Config) (*Guard, error) {
 	err := errors.Join(goredis.CheckPrimary(rdb), checkLocal(rdb, &cfg), send.CheckReplicas(rdb, cfg.Replicas), cfg.check())
 	if err != nil {
@@ -107,8 +107,8 @@ func (g *Guard) open() (err error) {
 
 // Close cancels the running loads, releases their leases, and returns nil when everything that the Guard started has
 // ended. A loader that ignores its context delays it, and so do the client's time-outs when Redis hangs. Waiting calls
-// return ErrClosed. Pending invalidations are tried once more; the Logger gets the names of those that fail. A loader
-// or hook must not call Close. It may be called more than once.
+// return ErrClosed. Pending invalidations are tried once more, and logged if they fail. A loader or hook must not call
+// it. It may be called more than once.
 func (g *Guard) Close() error {
 	if g == nil {
 		return nil // New failed: there is nothing to close

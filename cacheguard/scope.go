@@ -141,22 +141,21 @@ func (l *loading) within(g *Guard) bool {
 }
 
 // SetTTL chooses the TTL of the entry being loaded, or written by a Put; Jitter and StaleFor apply as always. It is
-// called with the context that the loader or write was given; with another one it does nothing. The last call counts;
-// in a loader of GetMany, for all its keys. With 0 or less, the value reaches those who wait for it, but is not stored.
-// For ErrNotFound, the shorter of ttl and NegativeTTL counts.
+// called with the context that the loader or write was given; with another one it does nothing. The last call counts,
+// for all keys of a GetMany's load. With 0 or less, the value reaches those who wait, but is not stored. For
+// ErrNotFound, the shorter of ttl and NegativeTTL counts.
 func SetTTL(ctx context.Context, ttl time.Duration) {
 	if l := loadingOf(ctx); l != nil {
 		l.ttl.Store(int64(min(max(ttl, 0), longest)))
 	}
 }
 
-// SetTags adds tags to the entry being loaded, or written by a Put, or to remembered absence, so that InvalidateTags
-// finds it. It is called as SetTTL is.
+// SetTags adds tags to the entry being loaded, or written by a Put, or to remembered absence, for InvalidateTags. It is
+// called as SetTTL is.
 //
-// An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. Beyond that, the value reaches those who wait
-// for it, but is not stored (EventUnstorable). Nor is one with a tag that may have been invalidated since its load
-// began; a tag that the Guard did not know counts as invalidated if any was. Tags other than the key had last cost a
-// hit a round trip.
+// An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. With more, or a tag that may have been
+// invalidated since its load began, the value reaches those who wait for it, but is not stored; a tag that the Guard
+// did not know counts as invalidated if any was. Tags other than the key had last cost a hit a round trip.
 func SetTags(ctx context.Context, tags ...string) {
 	if l := loadingOf(ctx); l != nil {
 		l.addTags(tags)

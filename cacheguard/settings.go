@@ -8,10 +8,9 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
-// LocalConfig describes a tier in the process, which is off unless MaxBytes or MaxEntries is set. Invalidations reach
-// it by messages, usually within a millisecond: docs/guarantees.md has the limits. Loaders, and calls with the context
-// of an Intent or a write, get nothing from it. It only keeps entries that a Guard with a tier, StaleFor or
-// EarlyRefresh stored.
+// LocalConfig describes a tier in the process, off unless MaxBytes or MaxEntries is set. Invalidations reach it by
+// messages, usually within a millisecond: docs/guarantees.md has the limits. Loaders, and calls with the context of an
+// Intent or a write, get nothing from it. It keeps only what a Guard with a tier, StaleFor or EarlyRefresh stored.
 type LocalConfig struct {
 	// MaxBytes bounds the tier by its keys, encoded values and 256 bytes for each. Decoded values may take more.
 	MaxBytes int
@@ -23,12 +22,12 @@ type LocalConfig struct {
 	TTL time.Duration
 
 	// MaxLag is how old the tier's answers may be: none is of a key invalidated longer ago. Messages check that, twice
-	// in this time; while none comes back, as where scripts may not publish, Redis is asked. At least 100 milliseconds.
-	// Default: 1 second. -1: unchecked, as long as TTL.
+	// in this time; while none comes back, Redis is asked. At least 100 milliseconds. Default: 1 second. -1: TTL,
+	// unchecked.
 	MaxLag time.Duration
 
-	// HotKeys limits the tier to that many keys: those this process asked for most in the last seconds, if about thirty
-	// times or more. Default: 0, all keys.
+	// HotKeys limits the tier to that many keys, those asked for most here in the last seconds, about thirty times or
+	// more. Default: 0, all keys.
 	HotKeys int
 }
 
@@ -66,12 +65,12 @@ const (
 type WriteLock interface {
 	// DoFenced waits for the lock of the name until ctx ends, and calls f while it holds it. The context of f ends when
 	// ctx does, and when the lock is lost. The fence is greater than each earlier holder's. It returns f's error,
-	// joined with any error of the lock, as package mutex returns them.
+	// joined with the lock's, as package mutex returns them.
 	DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error
 }
 
-// Codec turns values other than []byte and string into bytes and back. The callers of a load get what the loader returned,
-// others what the Codec makes of it: codec.Checked finds what differs. An entry that it does not decode is damaged
+// Codec turns values other than []byte and string into bytes and back. Callers of a load get what the loader returned,
+// others what the Codec makes of it: codec.Checked finds what differs. What it does not decode is damaged
 // (EventDamaged), and loaded again.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
@@ -85,16 +84,16 @@ func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
 // Compression makes stored entries smaller: module github.com/cacheguard/go/codec has two. Its methods are called
-// concurrently. A fleet may mix and change formats; an instance that cannot read one loads, and stores uncompressed.
+// concurrently. A fleet may mix formats: an instance that cannot read one loads, and stores uncompressed.
 type Compression interface {
 	// Formats lists the formats that Decompress reads, each a letter from a to z, except n. Compress writes the first.
 	Formats() string
 
-	// Compress returns the payload compressed, or nil: store it as it is. It must neither change nor keep the payload.
+	// Compress returns the payload compressed, or nil: store it as it is. It neither changes nor keeps the payload.
 	Compress(payload []byte) []byte
 
-	// Decompress reverses Compress of one of the Formats. A result of more than limit bytes is an error, and never
-	// allocated, whatever size the data claims. The result belongs to the caller.
+	// Decompress reverses Compress of one of the Formats. A result of more than limit bytes is an error, and not
+	// allocated, whatever size the data claims. The result is the caller's.
 	Decompress(format byte, packed []byte, limit int) ([]byte, error)
 }
 

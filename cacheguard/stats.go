@@ -9,14 +9,13 @@ import (
 )
 
 // Stats is what a Guard, or a Cache, is doing, and has done so far; All has all numbers. For a Cache, only Loading and
-// Pending are set, and All has hits_total, misses_total (answers that took a load, here or elsewhere) and loads_total
-// too.
+// Pending are set, and All has hits_total, misses_total (answers that took a load) and loads_total too.
 type Stats struct {
 	Loading  int // loaders that run
 	MaxLoads int // how many may; 0: no limit
-	Queued   int // loads that wait for one of MaxLoads
-	Waiting  int // calls that wait
-	Warming  int // calls of Cache.Warm
+	Queued   int // loads that wait for a slot
+	Waiting  int
+	Warming  int
 
 	Pending    int           // keys and tags, see Invalidate
 	PendingFor time.Duration // since when some are
@@ -26,27 +25,27 @@ type Stats struct {
 
 	FailedRefreshes uint64 // loads in the background that failed, so far
 
-	Redis string // where that is, for people, as in "10.0.0.1:6379, database 0" or, in the process, "memory, database 0"
+	Redis string // where that is, for people, as in "10.0.0.1:6379, database 0"
 
-	Breakers     int  // circuit breakers: one, or one for each part of a cluster
-	BreakersOpen int  // those that are open: Redis, or that part, is not asked
-	SlowParts    int  // others, in which Redis takes longer than the loads that it saves
-	Closed       bool // see Close
+	Breakers     int // circuit breakers: one, or six on a cluster
+	BreakersOpen int // those that are open: their part of Redis is not asked
+	SlowParts    int // other parts, in which Redis takes longer than the loads that it saves
+	Closed       bool
 
-	Bypassed   bool // see Bypass
-	Subscribed bool // messages of other instances arrive (for a local tier, within MaxLag), or none were needed yet
+	Bypassed   bool
+	Subscribed bool // messages arrive (for a local tier, within MaxLag), or none were needed yet
 
-	LocalEntries int // in the local tier
+	LocalEntries int
 
-	BytesRead, BytesWritten uint64 // of entries, not in messages, so far
+	BytesRead, BytesWritten uint64 // of entries, so far
 
 	numbers *[]count.Number // nil: it has none
 }
 
 // Number is a number of a Guard.
 type Number struct {
-	// Name is what package metrics exports it as, without cacheguard_ in front. It ends with _total if it only grows,
-	// and with _seconds if it is a time. What is so is 1, else 0.
+	// Name is what package metrics exports it as, without cacheguard_. It ends with _total if it only grows, and with
+	// _seconds if it is a time. What is so is 1, else 0.
 	Name string
 
 	Help  string // what it is
@@ -81,8 +80,7 @@ func (s Stats) listed() []count.Number {
 	return *s.numbers
 }
 
-// Stats returns what the Guard is doing, for metrics. It takes longer the more loads are under way: do not call it for
-// every request.
+// Stats returns what the Guard is doing, for metrics. It takes longer with many loads: not for every request.
 func (g *Guard) Stats() Stats {
 	if g == nil {
 		return Stats{}

@@ -12,37 +12,34 @@ import (
 
 // Update writes to the source so that no Get that begins after Update returned, in any process, returns an older value,
 // even if write fails or this process dies. Write contains the commit, or use Intend: if the source changes only after
-// Update returned, readers in between store the old value. A write that changes more than its keys names that with
-// Also.
+// Update returned, readers in between store the old value. What else it changes, it names with Also. docs/guarantees.md
+// has the limits.
 //
 // Update waits for the write lock of the key until ctx ends. While write runs, up to UpdateTimeout, no load stores a
-// value, and a Get that misses waits, up to WaitTimeout. The context given to write ends when ctx does and when the
-// lock is lost. It carries a fencing token (rwlock.FenceFrom): a write that checks it in the source cannot overwrite a
-// later one. What a Get loads with it is for write alone. An Update of the key within write returns ErrReentrant;
-// Updates of other keys there can wait for each other in a circle: use UpdateMany.
+// value, and a Get that misses waits, up to WaitTimeout; if the process dies, for up to twice LeaseTTL. Write's context
+// ends when ctx does and when the lock is lost. It carries a fencing token (rwlock.FenceFrom): a write that checks it
+// in the source cannot overwrite a later one. What a Get loads with it is for write alone. Within write, an Update of
+// the key returns ErrReentrant; those of other keys can wait for each other in a circle: use UpdateMany.
 //
-// Update returns write's error, joined with what went wrong around it. ClassOf says what to tell a client, Written
-// whether write was called. It was not, if the error
+// Update returns write's error, joined with what went wrong around it: ClassOf and Written say what that means. Write
+// was not called if the error
 //
 //   - is ErrClosed, or a *RedisError whose Op is update (but see Config.UpdateAnyway), at once while the breaker is
 //     open;
-//   - matches rwlock.ErrNotAcquired: ctx ended, or a lock was lost before that;
-//   - is about the key, empty or of more than 65,536 bytes, or about a *redis.Ring without Config.WriteLock.
+//   - matches rwlock.ErrNotAcquired: ctx ended, or a lock was lost before;
+//   - is about the key, empty or of more than 65,536 bytes, or a *redis.Ring without Config.WriteLock.
 //
 // Otherwise it was called, and another one may have run beside it if the error matches rwlock.ErrLeaseLost (also
 // because of UpdateTimeout), rwlock.ErrRevoked or rwlock.ErrClosed. With a *RedisError whose Op is invalidate, the
-// invalidation is pending, as after Invalidate. Any other error than write's means that the lock's release was not
-// acknowledged: it ends within LeaseTTL.
-//
-// A process that dies in write keeps others from storing for up to twice LeaseTTL. If it is paused for longer than
-// that, then writes, and dies before Update returns, an older value can stay until its TTL.
+// invalidation is pending. Any other error than write's says that the lock's release was not acknowledged: it ends
+// within LeaseTTL.
 func (g *Guard) Update(ctx context.Context, key string, write func(context.Context) error) error {
 	return g.UpdateMany(ctx, []string{key}, write)
 }
 
 // UpdateMany is Update for several keys. It takes their locks in one order everywhere, so overlapping updates do not
-// wait for one another in a circle. The fence is of the last key in byte order: on a cluster, compare it only with
-// fences of that key, as each node has its own clock.
+// wait for one another in a circle. The fence is of the last key in byte order: on a cluster, compare it only with that
+// key's.
 func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(context.Context) error) error {
 	return g.update(ctx, keys, nil, write)
 }

@@ -14,15 +14,15 @@ import (
 
 // WarmConfig says how Warm goes about it.
 type WarmConfig struct {
-	// Batch is how many things are looked up together, and loaded with one call of LoadMany or, without it, that many
-	// calls of Load at a time. At most 10,000. Default: 100 with LoadMany, else a quarter of MaxLoads.
+	// Batch is how many things are looked up together, and loaded with one call of LoadMany or so many of Load at a
+	// time. At most 10,000. Default: 100 with LoadMany, else a quarter of MaxLoads.
 	Batch int
 
-	// Pause is about how long Warm pauses between two batches: half to one and a half of it, at random, so that
-	// instances do not stay in step. Default: 10 ms. -1: not at all.
+	// Pause is how long Warm pauses between batches: half to one and a half of it, at random, so that instances do not
+	// stay in step. Default: 10 ms. -1: not at all.
 	Pause time.Duration
 
-	// Progress is called after each batch, by Warm's goroutine, with what there is so far. Default: none.
+	// Progress is called after each batch, by Warm's goroutine. Default: none.
 	Progress func(Warmed)
 }
 
@@ -42,13 +42,12 @@ type Warmed struct {
 	Failed  int
 }
 
-// Warm loads the things that the cache does not have, for an instance that is to serve soon, as with a new
-// CacheConfig.Version: see docs/rollout.md. Its loads take only slots that nobody waits for, and instances that warm
-// the same things share the work. EventGet is not reported.
+// Warm loads the things that the cache does not have, for an instance that is to serve soon: see docs/rollout.md. Its
+// loads take only slots that nobody waits for, and EventGet does not report them.
 //
 // Warm ends when ids do, and when ctx ends: then the error is its cause. If a load fails, it goes on, and the error is
-// a *KeyError, of the first one. With the context of an Intent, or of a write, it is an error. A thing whose load is
-// rejected is loaded once more; what cannot be cached (Redis does not answer, Bypass, Config.Gate) is not loaded, and counts as failed.
+// a *KeyError, of the first one. The context of an Intent or a write is an error. What is rejected is loaded once more;
+// what cannot be cached (Redis does not answer, Bypass, Config.Gate) is not loaded, and counts as failed.
 func (c *Cache[K, V]) Warm(ctx context.Context, ids iter.Seq[K], cfg WarmConfig) (Warmed, error) {
 	if c == nil {
 		return Warmed{}, errNilCache
