@@ -19,7 +19,7 @@ var (
 )
 
 // Intend announces that a transaction, which begins and commits elsewhere, changes what is named. It is called before
-// the commit, and Done after it:
+// the commit, and Done after it, with a round trip each:
 //
 //	in, err := guard.Intend(ctx, cacheguard.Changes{Keys: []string{products.Key(42)}, Tags: []string{"category:shoes"}})
 //	if err != nil {
@@ -37,9 +37,9 @@ var (
 // Changes end in their order: see docs/transactions.md.
 //
 // An empty key or tag, or a tag of more than 512 bytes, is an error, and so is a *RedisError whose Op is intend: Redis
-// does not know of the intent, so do not write (with Config.UpdateAnyway, there is none, and Done invalidates). It
-// takes one round trip. After UpdateTimeout what is named is invalidated, Also returns an error, and Done invalidates
-// again, with an error that matches rwlock.ErrLeaseLost. After Close, intents expire.
+// does not know of the intent, so do not write (with Config.UpdateAnyway, there is none, and Done invalidates). After
+// UpdateTimeout what is named is invalidated, Also returns an error, and Done invalidates again, with an error that
+// matches rwlock.ErrLeaseLost. After Close, intents expire.
 func (g *Guard) Intend(ctx context.Context, first Changes, then ...Changes) (*Intent, error) {
 	if g == nil {
 		return nil, notCalled(errNilGuard)
@@ -60,8 +60,7 @@ func (g *Guard) Intend(ctx context.Context, first Changes, then ...Changes) (*In
 }
 
 // Also adds what the transaction turned out to change, before the commit. An error says that Redis does not know of it,
-// and that the transaction must not commit; Done invalidates it all the same. After Done it is an error. It takes one
-// round trip, or none for names that Redis knows.
+// and that the transaction must not commit; Done invalidates it all the same. After Done it is an error.
 func (in *Intent) Also(ctx context.Context, first Changes, then ...Changes) error {
 	if in == nil {
 		return errNilIntent
@@ -75,8 +74,7 @@ func (in *Intent) Also(ctx context.Context, first Changes, then ...Changes) erro
 
 // Done invalidates what was named, and ends the intent, after the commit or the rollback, even if ctx has ended. Called
 // again, it returns what the first call did. The error joins a *RedisError, whose Op is invalidate, for each key and
-// tag that is pending; after Close it is ErrClosed. No error says that the transaction is not committed. It takes one
-// round trip for each Changes.
+// tag that is pending; after Close it is ErrClosed. No error says that the transaction is not committed.
 func (in *Intent) Done(ctx context.Context) error {
 	if in == nil {
 		return errNilIntent
@@ -98,8 +96,7 @@ func (in *Intent) Context(ctx context.Context) context.Context {
 // Also names, within the write of an Update, UpdateMany or Put, with its context and before it commits, what else it
 // changes: tags, and keys that only its statements told. An error says that Redis could not be told, and that write
 // must not commit. What is named is invalidated after the write's own keys, in the order of the Changes, or, if the
-// process dies, within twice LeaseTTL; so is what a Put stores with such a tag. Nobody waits for it. It takes one round
-// trip, and one more for each Changes after write.
+// process dies, within twice LeaseTTL; so is what a Put stores with such a tag. Nobody waits for it.
 func Also(ctx context.Context, first Changes, then ...Changes) error {
 	u := write.Of(ctx)
 	if u == nil {

@@ -13,10 +13,9 @@ const longestBypass = 24 * time.Hour
 // errBypassed is why nothing is read.
 var errBypassed = whyoff.ErrBypassed
 
-// Bypass turns the cache off for this Guard, or on again, for when you doubt that cached values are right. Calls that
-// begin while it is off load without it, with the outcome bypassed, also with FailClosed; their loads are shared and
-// bounded as usual, and store nothing. Invalidations and writes work as usual, so the cache stays right. A BypassFleet
-// goes on.
+// Bypass turns the cache off for this Guard, or on again. Calls that begin while it is off load without it, with the
+// outcome bypassed, also with FailClosed; their loads are shared and bounded as usual, and store nothing. Invalidations
+// and writes work as usual, so the cache stays right. A BypassFleet goes on.
 func (g *Guard) Bypass(on bool) {
 	if g != nil {
 		g.off.Here(on)

@@ -155,7 +155,7 @@ func SetTTL(ctx context.Context, ttl time.Duration) {
 //
 // An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. With more, or a tag that may have been
 // invalidated since its load began, the value reaches those who wait for it, but is not stored; a tag that the Guard
-// did not know counts as invalidated if any was. Tags other than the key had last cost a hit a round trip.
+// did not know counts as invalidated if any was.
 func SetTags(ctx context.Context, tags ...string) {
 	if l := loadingOf(ctx); l != nil {
 		l.addTags(tags)

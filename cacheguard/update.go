@@ -38,8 +38,7 @@ func (g *Guard) Update(ctx context.Context, key string, write func(context.Conte
 }
 
 // UpdateMany is Update for several keys. It takes their locks in one order everywhere, so overlapping updates do not
-// wait for one another in a circle. The fence is of the last key in byte order: on a cluster, compare it only with that
-// key's.
+// wait for one another in a circle. The fence is of the last key in byte order.
 func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(context.Context) error) error {
 	return g.update(ctx, keys, nil, write)
 }

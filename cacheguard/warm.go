@@ -18,8 +18,7 @@ type WarmConfig struct {
 	// time. At most 10,000. Default: 100 with LoadMany, else a quarter of MaxLoads.
 	Batch int
 
-	// Pause is how long Warm pauses between batches: half to one and a half of it, at random, so that instances do not
-	// stay in step. Default: 10 ms. -1: not at all.
+	// Pause is about how long Warm pauses between batches. Default: 10 ms. -1: not at all.
 	Pause time.Duration
 
 	// Progress is called after each batch, by Warm's goroutine. Default: none.
