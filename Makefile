@@ -14,7 +14,7 @@ LIBRARY = $(shell echo '$(call tested,./cacheguard ./mutex ./middleware ./rwlock
 OTHERS = $(filter-out $(LIBRARY),$(call tested,$(ALL)))
 BENCHED = $(shell grep -rlE '^func Benchmark' --include='*_test.go' --exclude-dir=.tools . | xargs -n 1 dirname | sort -u)
 RACED = $(filter-out $(call tested,$(EXAMPLES)),$(call tested,$(ALL)))
-# The suites of locks wait for leases most of the time: two of them begin beside feeds, which compute, and two follow.
+# The chaos begins beside two suites of locks, which wait for leases most of the time; feeds, which compute, follow.
 LONGEST = $(call tested,./proof/chaos ./consensus/etcd ./consensus/zookeeper ./cdc/mysql ./cdc/outbox ./cdc/postgres ./consensus/mysql ./consensus/postgres ./internal/testing/rungs)
 REDIS := redis-server redis-sentinel redis-cli
 SERVERS := postgres etcd mariadbd mariadb-install-db zookeeper java pgbouncer

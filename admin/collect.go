@@ -101,7 +101,7 @@ func guardOf(g *guard) guardState {
 		}
 	}
 	one.Order = append([]string{}, slices.SortedFunc(maps.Keys(one.Troubles), byCause)...)
-	if troubles.Caused && len(one.Order) > 0 && slices.Contains(causes[:3], one.Order[0]) {
+	if len(troubles.Brought) > 0 && len(one.Order) > 0 && slices.Contains(causes[:3], one.Order[0]) {
 		one.Cause, one.Brought = one.Order[0], troubles.Brought
 	}
 	for _, hot := range g.view.hot.top() {

@@ -110,10 +110,11 @@ func (k *kind) countAll(g *Guard) {
 
 // answered counts an answer.
 func (c *kindCounts) answered(how Outcome) {
-	if how == Loaded || how == Shared || how == Bypassed {
-		c.Counts.Add(misses)
-	} else {
+	switch how {
+	case Hit, Local, Stale, Negative:
 		c.Counts.Add(hits)
+	case Loaded, Shared, Bypassed:
+		c.Counts.Add(misses)
 	}
 }
 

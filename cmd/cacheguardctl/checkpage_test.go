@@ -101,6 +101,13 @@ func TestWhatASlowRedisBringsIsInItsLine(t *testing.T) {
 	expect.Equal(t, "findings", len(found), 2)
 	expect.Equal(t, "the cause", found[0].Result+" "+found[0].Detail,
 		"failed Redis takes longer than the loads that it saves, for 9s; so invalidations are pending, for 2s; so jobs (mutex): messages do not arrive: calls that wait for locks poll")
+	for cause, lines := range map[string]int{"refused": 1, "": 2} {
+		g := pagedGuard{Troubles: map[string]float64{"refused": 1, "mute": 1}, Order: []string{"refused", "mute"}, Cause: cause}
+		if cause != "" {
+			g.Brought = []string{"pending", "mute"}
+		}
+		expect.Equal(t, "lines of what "+cause+" brings", len(together(g.findings())), lines)
+	}
 }
 
 func TestCheckAsksThePagesWhileRedisIsDown(t *testing.T) {

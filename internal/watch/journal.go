@@ -234,10 +234,10 @@ func (j *Journal) Troubles() observe.Troubles {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	t := j.last
-	t.Last, t.Caused = make(map[string]time.Duration), j.hasCause()
+	t.Last = make(map[string]time.Duration)
 	for _, e := range j.troubles {
 		t.Last[e.name] = e.lasting()
-		if e.isBrought() {
+		if e.name != "" && e.isBrought() {
 			t.Brought = append(t.Brought, e.name)
 		}
 	}

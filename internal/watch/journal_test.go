@@ -275,6 +275,7 @@ func TestWhatARefusalOfEverythingBringsHasNoLineOfItsOwn(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		expect.Equal(t, "lines", strings.Count(text(), "\n"), 1)
+		expect.Says(t, j.Troubles().Brought, "pending", "mute")
 		time.Sleep(logging.Every + 2*(soon+time.Second)) // the rest goes on
 		expect.Equal(t, "lines after it", strings.Count(text(), "\n"), 1+4)
 	})
@@ -402,6 +403,7 @@ func TestARefusalHasALineWhenItBeginsAndOneWhenItIsOver(t *testing.T) {
 			j.RedisFailed(op, "", refusedAs("NOPERM User app has no permissions"), false)
 		}
 		expect.Equal(t, "what each operation may not", lines(text(), "NOPERM"), 2)
+		expect.Equal(t, "what that brings", len(j.Troubles().Brought), 0)
 	})
 }
 

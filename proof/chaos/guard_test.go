@@ -131,7 +131,7 @@ func (w *worker) open() *opened {
 		},
 	})
 	o.quiet, errs[3] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
-		Name: "quiet", TTL: 200 * time.Millisecond, StaleFor: -1, EarlyRefresh: -1, NoLocal: w.index%8 == 2,
+		Name: "quiet", TTL: 200 * time.Millisecond, StaleFor: -1, EarlyRefresh: -1, NoLocal: w.index%4 == 2,
 		Load: func(ctx context.Context, id int) (value, error) { return w.loadQuietly(ctx, o, id) },
 	})
 	o.births, errs[4] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int64, int64]{

@@ -65,8 +65,9 @@ type Troubles struct {
 	// (loads wait for MaxLoads), limiter (the same, for Config.Limiter), bypassed (the cache is turned off).
 	Last map[string]time.Duration
 
-	Caused  bool     // one of them, or of the refusals, may bring others: Redis is silent or slow, or refuses whatever it is asked
-	Brought []string // names of those that it brings, if they last
+	// Brought are names of those that another brings, if they last: Redis is silent or slow, or refuses whatever it is
+	// asked. None: nothing brings any.
+	Brought []string
 
 	BypassedUntil time.Time // on all instances; zero: on this one, until it is turned on
 
