@@ -82,6 +82,7 @@ func (b *batch) run(ctx context.Context, keys []string, finish func(map[string]a
 	ctx = b.loading.begin(ctx)
 	returned := make(chan struct{})
 	defer close(returned)
+	defer b.guard.loaders.tellIfSlow(first)()
 	defer context.AfterFunc(ctx, func() { outlives(&b.guard.loaders, first, context.Cause(ctx), returned) })()
 	b.guard.loaders.protect(ctx, first, func() (err error) {
 		values, err = b.load(ctx, keys)

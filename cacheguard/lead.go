@@ -32,10 +32,15 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if !got.Unfit {
 		r.load.forgetOld()
 	}
+	over := false // also if the user's code ends this goroutine
+	defer func() {
+		if !over {
+			r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
+		}
+	}()
 	defer r.keep()()
 	if r.slot.IsNone() {
 		if a, ok := r.takeSlot(ctx); !ok {
-			r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
 			return a
 		}
 	}
@@ -50,10 +55,10 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 		began, a.before = r.shownBefore, r.shownBefore
 	}
 	a.loaded = r.guard.clock.Tick()
-	switch {
-	case out.err != nil && ctx.Err() != nil: // nobody waits any more
-		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
+	if over = out.err == nil || ctx.Err() == nil; !over { // nobody waits any more
 		return abandoned(ctx)
+	}
+	switch {
 	case a.cancelled || r.guard.loaders.isOwn(out.err):
 		r.publish(a)
 		r.giveUp()

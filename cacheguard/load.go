@@ -54,7 +54,7 @@ type loaded struct {
 // own, loaders that hold all the slots could wait for each other. The keys of a GetMany share one slot.
 func (l *loaders) need(j *load) limit.Need {
 	return limit.Need{
-		Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.Covers(j.key), Spare: j.spare, Until: j.ends,
+		Borrows: j.scope.nested || j.unlimited || j.isGathered(), Spare: j.spare, Until: j.ends,
 		Kind: j.policy.kind.loadSlots,
 	}
 }
@@ -107,23 +107,52 @@ func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 		l.drop(load)
 		return loaded{err: unanswered(ctx, j.key, l.gaveUp(ctx))}
 	}
-	ctx, cancel := l.withTimeoutOf(context.WithValue(ctx, loadingKey{}, load), j)
-	done := make(chan loaded, 1)
-	l.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
-		defer cancel()
-		defer l.limits.Free(s)
-		l.runProtected(ctx, j, load, done)
-		if load.until != nil {
-			<-load.until
-			l.drop(load)
-		}
-	})
-	out := l.await(ctx, j, done)
+	ctx = context.WithValue(ctx, loadingKey{}, load)
+	var out loaded
+	if j.isGathered() {
+		out = l.gathered(ctx, j, load, s)
+	} else {
+		out = l.alone(ctx, j, load, s)
+	}
 	if out.err != nil && errors.As(out.err, new(*loadTimeout)) {
 		load.told.Store(true)
 		l.tellEnd(ctx, j, load, l.cfg.LoadTimeout, out.err) // now, as its loader may never return
 	}
 	out.origin = l.cfg.Hooks.origin(ctx)
+	return out
+}
+
+// alone runs a loader on a goroutine of its own.
+func (l *loaders) alone(ctx context.Context, j *load, load *loading, s limit.Slot) loaded {
+	ctx, cancel := l.withTimeoutOf(ctx, j)
+	done := make(chan loaded, 1)
+	l.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
+		defer cancel()
+		defer l.limits.Free(s)
+		l.runProtected(ctx, j, load, func(out loaded) { done <- out })
+	})
+	return l.await(ctx, j, done)
+}
+
+// gathered waits for what the loader of a batch returns for the key. What else there is of the user's code, a Codec and
+// Tags, runs here, too, and may end this goroutine.
+func (l *loaders) gathered(ctx context.Context, j *load, load *loading, s limit.Slot) (out loaded) {
+	defer l.limits.Free(s)
+	defer func() {
+		if load.until == nil {
+			return // it is dropped
+		}
+		select {
+		case <-load.until:
+			l.drop(load)
+		default:
+			l.tasks.Go(func() { // owner: the Guard; stop: the batch's loader; joined by Close
+				<-load.until
+				l.drop(load)
+			})
+		}
+	}()
+	l.runProtected(ctx, j, load, func(o loaded) { out = o })
 	return out
 }
 
@@ -185,23 +214,13 @@ func (l *loaded) answer(how Outcome, before uint64) answer {
 	}
 }
 
-// await waits for what the loader returns, or the end of the context. It reports a load that takes longer than SlowLoad
-// while it still runs, because one that hangs is not reported by its end.
+// await waits for what the loader returns, or the end of the context.
 func (l *loaders) await(ctx context.Context, j *load, done <-chan loaded) loaded {
-	var slow <-chan time.Time
-	if l.tellsSlow() {
-		timer := time.NewTimer(l.cfg.SlowLoad)
-		defer timer.Stop()
-		slow = timer.C
-	}
-	for ctx.Err() == nil {
-		select {
-		case out := <-done:
-			return out
-		case <-slow:
-			l.tell(context.Background(), EventStillRuns, j.key, nil, "after", l.cfg.SlowLoad)
-		case <-ctx.Done():
-		}
+	defer l.tellIfSlow(j.key)()
+	select {
+	case out := <-done:
+		return out
+	case <-ctx.Done():
 	}
 	select {
 	case out := <-done:
@@ -229,6 +248,17 @@ func (l *loaders) tells(j *load, cause error) (text string) {
 		text = j.policy.names.Encode(cause, l.cfg.textOf(cause))
 	}()
 	return <-told
+}
+
+// tellIfSlow reports a load that takes longer than SlowLoad while it still runs, because one that hangs is not reported
+// by its end.
+func (l *loaders) tellIfSlow(key string) (stop func() bool) {
+	if !l.tellsSlow() {
+		return func() bool { return true }
+	}
+	return time.AfterFunc(l.cfg.SlowLoad, func() { // stop: at once; joined by Close
+		l.tasks.Try(func() { l.tell(context.Background(), EventStillRuns, key, nil, "after", l.cfg.SlowLoad) })
+	}).Stop
 }
 
 // tellsSlow reports whether loads are timed: a test's clock does not move during one.
@@ -269,8 +299,8 @@ func (l *loaders) withTimeout(ctx context.Context, key string) (context.Context,
 	return context.WithTimeoutCause(ctx, l.cfg.LoadTimeout, &loadTimeout{key, l.cfg.LoadTimeout})
 }
 
-// runProtected calls the loader and always sends one result, also when the loader panics or ends its goroutine.
-func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done chan<- loaded) {
+// runProtected calls the loader and always done, also when the loader panics or ends its goroutine.
+func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done func(loaded)) {
 	var out loaded
 	var tags []string
 	within := ctx
@@ -306,7 +336,7 @@ func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done
 		if load.until == nil {
 			l.drop(load)
 		}
-		done <- out
+		done(out)
 	})
 }
 

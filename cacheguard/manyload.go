@@ -3,11 +3,15 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/limit"
 )
+
+// entersAtOnce is how many flights begin until others have their turn.
+const entersAtOnce = 32
 
 // load makes a flight for each key, or joins the one there is, and one batch for all.
 func (m *many[V]) load(ctx context.Context, all []*wanted[V]) (rest []string) {
@@ -26,7 +30,9 @@ func (m *many[V]) load(ctx context.Context, all []*wanted[V]) (rest []string) {
 	}
 	tickets := make([]ticket, len(all))
 	for i, r := range all {
-		tickets[i], r.err = m.enter(ctx, r, b)
+		if tickets[i], r.err = m.enter(ctx, r, b); i%entersAtOnce == entersAtOnce-1 {
+			runtime.Gosched()
+		}
 	}
 	for i, r := range all {
 		a, key, err := answer{}, r.key, r.err

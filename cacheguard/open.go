@@ -82,6 +82,7 @@ func (g *Guard) assemble() {
 	g.parts = g.ordinary
 	g.parts.staleFor, g.parts.earlyRefresh, g.parts.notFound = 0, 0, nil
 	g.openOff()
+	g.flights.Lost = func(k flightKey) answer { return answer{err: &PanicError{Key: k.key, Value: errGoexit}} }
 	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
 	g.loaders.limits = limit.New(limit.Config{MaxLoads: g.cfg.MaxLoads, Limiter: g.cfg.Limiter, Asked: g.askedLimiter, Journal: &g.journal})
 	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.breakers.Len())

@@ -84,6 +84,9 @@ func (j *load) in(b *batch) *load {
 	return j
 }
 
+// isGathered reports whether the batch will have the value: nothing of the user's loads it here.
+func (j *load) isGathered() bool { return j.batch != nil && j.batch.Covers(j.key) }
+
 func untyped[V any](run func(context.Context) (V, error)) func(context.Context) (any, error) {
 	return func(ctx context.Context) (any, error) {
 		v, err := run(ctx)

@@ -23,6 +23,8 @@ var errAbandoned = errors.New("every caller has left")
 
 // Group shares runs among callers with the same key. The zero value is ready to use.
 type Group[K comparable, R any] struct {
+	Lost func(K) R // the result of a run that has ended its goroutine; nil: the zero value
+
 	running sync.WaitGroup
 
 	mu     sync.Mutex
@@ -218,12 +220,17 @@ func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run Run[R], caller
 	}
 	g.calls[key] = c
 	g.running.Go(func() { // owner: the Group; stop: cancel; joined by Close
+		lost := true
 		defer func() {
+			if lost && g.Lost != nil {
+				c.result = g.Lost(key)
+			}
 			g.forget(key, c)
 			cancel(nil)
 			close(c.done)
 		}()
 		c.result = run(runCtx, func(early R) { g.publish(c, early) })
+		lost = false
 	})
 	return c
 }

@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -112,9 +113,9 @@ func TestTheLastWhoLeavesEndsTheCallWhetherItWaitsOrRuns(t *testing.T) {
 			expect.ErrorIs(t, got.Err, context.Canceled)
 		}
 		c.Skip("c")
-		<-c.done
 		<-c.ctx.Done()
 		s.release <- nil
+		<-c.Returned
 	}
 }
 
@@ -132,4 +133,38 @@ func TestMembersDoNotWaitForALoaderThatIgnoresItsLimitButItKeepsItsRight(t *test
 	expect.Equal(t, "rights given back", len(s.freed), 0)
 	s.release <- nil
 	<-s.freed
+}
+
+// A wave that has left, before its turn, holds up nobody.
+func TestMembersGetTheirTurnWaveAfterWave(t *testing.T) {
+	t.Parallel()
+	for gone := range 3 {
+		s := newStage(t)
+		keys := make([]string, 3*waveSize-1)
+		for i := range keys {
+			keys[i] = fmt.Sprint(i)
+		}
+		c := s.call(keys...)
+		ctx, cancel := context.WithCancel(context.Background())
+		var got []<-chan outcome
+		for i, key := range keys {
+			of := context.Background()
+			if i/waveSize == gone {
+				of = ctx
+			}
+			got = append(got, obtain(of, c, key))
+			awaitObtained(c, i+1)
+		}
+		<-s.calls
+		cancel()
+		for i := gone * waveSize; i < min((gone+1)*waveSize, len(keys)); i++ {
+			expect.ErrorIs(t, (<-got[i]).Err, context.Canceled)
+		}
+		s.release <- nil
+		for i, key := range keys {
+			if i/waveSize != gone {
+				expect.Equal(t, key, (<-got[i]).Value, any("v:"+key))
+			}
+		}
+	}
 }
