@@ -98,7 +98,7 @@ func runOn(ctx context.Context, dir string, on server) (t tested, err error) {
 		if err != nil {
 			return t, err
 		}
-		fmt.Printf("%s %s: %s; %v\n", on.version, s.name, got.cell(), got)
+		fmt.Printf("%s %s: %v%s\n", on.version, s.name, got, got.trouble())
 		t.suites = append(t.suites, got)
 	}
 	return t, nil
@@ -126,45 +126,40 @@ func (s suite) binary(dir string) string {
 // rest is what the page says beyond the run.
 const rest = `## Go and go-redis
 
-The tests run with both ends: ` + "`" + `make floors` + "`" + ` with Go 1.25 and go-redis 9.19.0, which go.mod asks for, and all others with the newest (Go 1.26, go-redis 9.23.0). A newer one that your
-service requires is used. ` + "`" + `consensus/etcd` + "`" + `, for its client, and cacheguardctl, a program, need Go 1.26. Below 9.19, go-redis sends again what it was asked to send once, so a request that
-arrives late can lock a mutex for nobody. These [mends](https://github.com/redis/go-redis/blob/v9.23.0/RELEASE-NOTES.md) since then concern a Guard:
-
-| go-redis | mends |
-|---|---|
-| 9.20.0 | no endless search for replicas at a Sentinel that knows none; sharded subscriptions come back at the right node; TLS-only clusters have subscriptions |
-| 9.20.1 | RESP3 loses no messages of subscriptions, after which callers that wait would have to ask on their own |
-| 9.21.0 | the check of a subscription ends |
-| 9.22.0 | no races in hooks and clusters, no passwords in traces. Its default time-outs are longer |
-| 9.23.0 | refused connections leave no open sockets. It needs Go 1.26, and gives pipelines a pool of their own |
+The tests run with both ends: ` + "`" + `make floors` + "`" + ` with Go 1.25 and go-redis 9.19.0, which go.mod asks for, and all others with the newest
+(Go 1.26, go-redis 9.23.0). ` + "`" + `consensus/etcd` + "`" + `, for its client, and cacheguardctl, a program, need Go 1.26. A newer go-redis
+that your service requires is used. Its [release notes](https://github.com/redis/go-redis/blob/v9.23.0/RELEASE-NOTES.md) since 9.19 mend
+subscriptions that end, lose messages or do not come back. Since 9.22 its default time-outs are longer, and 9.23 gives pipelines a pool of
+their own.
 
 ## Rules of serverless offerings
 
-A proxy in Go (` + "`" + `internal/testing/redistest/serverless.go` + "`" + `) puts these rules before one node that has all slots. What it stands for, ElastiCache Serverless above all, nobody has run.
+A [proxy in Go](../internal/testing/redistest/serverless.go) puts these rules before one node that has all slots. What it stands for,
+ElastiCache Serverless above all, nobody has run.
 
 | rule | known from |
 |---|---|
 | one node, by ` + "`" + `CLUSTER SLOTS` + "`" + `; at most 3,999 arguments | [its limits](https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/RedisConfiguration.html) |
-| no ` + "`" + `CONFIG` + "`" + `, ` + "`" + `WAIT` + "`" + `, ` + "`" + `MONITOR` + "`" + `, ` + "`" + `PSUBSCRIBE` + "`" + `, little of ` + "`" + `CLIENT` + "`" + `; pub/sub is sharded within | [its commands](https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/SupportedCommands.html). It has ` + "`" + `INFO` + "`" + ` and ` + "`" + `SCRIPT` + "`" + `, and the proxy has not |
+| no ` + "`" + `CONFIG` + "`" + `, ` + "`" + `WAIT` + "`" + `, ` + "`" + `MONITOR` + "`" + `, ` + "`" + `PSUBSCRIBE` + "`" + `, little of ` + "`" + `CLIENT` + "`" + `; pub/sub is sharded within | [its commands](https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/SupportedCommands.html) |
 | a script needs a key | [its page on Lua](https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/BestPractices.Clients.Redis.LuaScripts.html) |
-| a ` + "`" + `PUBLISH` + "`" + ` within a script must be to a channel in the slot of its keys | reports: [redisson 6463](https://github.com/redisson/redisson/issues/6463), [spring-integration 10471](https://github.com/spring-projects/spring-integration/issues/10471), [centrifugo 1087](https://github.com/centrifugal/centrifugo/issues/1087) |
+| a ` + "`" + `PUBLISH` + "`" + ` within a script must be to a channel in the slot of its keys | reports, such as [redisson 6463](https://github.com/redisson/redisson/issues/6463) |
 | a script touches the keys that it declares alone | the same, and Dragonfly |
 
-All promises of a Guard hold under them, and callers that wait are woken by a message that the other process sends itself, instead of its script. These things differ:
+All promises of a Guard hold under them. These things differ:
 
-- The local tier serves nothing, as no script can send an echo. With ` + "`" + `Local.MaxLag` + "`" + ` -1 it does, and ` + "`" + `Local.TTL` + "`" + ` is the bound if the process that invalidates dies just then.
-- ` + "`" + `Config.Replicas` + "`" + ` is an error: there is no ` + "`" + `WAIT` + "`" + `. ` + "`" + `SelfCheck` + "`" + ` says so.
+- The local tier serves nothing, as no script can send an echo. With ` + "`" + `Local.MaxLag` + "`" + ` -1 it does, and ` + "`" + `Local.TTL` + "`" + ` is the bound if the process
+  that invalidates dies just then.
+- ` + "`" + `Config.Replicas` + "`" + ` is an error, as there is no ` + "`" + `WAIT` + "`" + `.
 
 ## Behind twemproxy
 
-A proxy without pub/sub stands for its kind. In front of one server, all promises of a Guard hold; these things differ:
+A proxy without pub/sub stands for its kind. In front of one server, all promises of a Guard hold; with more than one, nothing is promised.
+These things differ:
 
-- Nobody can subscribe. Waiters ask on a timer instead, so a value that another instance loads reaches them later: some milliseconds at first, more the longer it takes.
-- The local tier is not used, as invalidations could not reach it. Without a subscription it would serve nothing.
-- twemproxy ends the connection of a client that sends HELLO, TIME, INFO, WAIT, PUBLISH, SUBSCRIBE, SELECT or CLIENT, or a script without keys. Scripts with keys and EVALSHA pass.
-- go-redis sends HELLO on each new connection, and does not use one that ends there. The client needs a Dialer whose connections answer it with an error
-  (` + "`internal/testing/redistest/twemproxy.go`" + ` has one of 20 lines); then it goes on with RESP2. Set ` + "`DisableIdentity`" + ` too, and no DB.
-- ` + "`SelfCheck`" + ` returns an error that ends with "cannot use Redis, at TIME: EOF", because it tries each command by itself; the Guard works nevertheless.
-- ` + "`Config.Replicas`" + ` needs WAIT, and the page of package admin cannot send to the fleet.
-- With more than one server behind the proxy nothing is promised.
+- Nobody can subscribe. Waiters ask on a timer instead, so a value that another instance loads reaches them some milliseconds later, or
+  more. The local tier serves nothing.
+- twemproxy ends the connection of a client that sends HELLO, as go-redis does on each new one. The client needs a Dialer whose connections
+  answer it with an error (` + "`" + `internal/testing/redistest/twemproxy.go` + "`" + ` has one of 20 lines), ` + "`" + `DisableIdentity` + "`" + `, and no DB.
+- ` + "`" + `SelfCheck` + "`" + ` returns an error that ends with "cannot use Redis, at TIME: EOF"; the Guard works nevertheless.
+- ` + "`" + `Config.Replicas` + "`" + ` needs WAIT, and the page of package admin cannot send to the fleet.
 `

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -32,20 +33,21 @@ func page(results []tested, missing string, now time.Time) string {
 	w("")
 	w("*Reference.*")
 	w("")
-	w("What `make compat` found on %s. It runs tests of the library on each server that it can have here, and writes this page; a cell is how many", now.Format("2 January 2006"))
-	w("tests passed: on a single server, under Sentinel, on a cluster of three, and behind [rules of serverless offerings](#rules-of-serverless-offerings). A test that fails runs again alone, up to three")
-	w("times, as a busy machine makes tests late; %d of all did. The tests that count here are not all: the others run on Redis alone.", again(results))
+	w("What `make compat` found on %s. It runs tests of the library on each server that it can have here, and counts those that", now.Format("2 January 2006"))
+	w("passed: on a single server, under Sentinel, on a cluster of three, and behind")
+	w("[rules of serverless offerings](#rules-of-serverless-offerings). A test that fails runs again alone, up to three times, as a busy machine")
+	w("makes tests late; %d of all did. The same tests passed on servers in one list.", again(results))
 	w("")
-	w("| server | package |"+strings.Repeat(" %s |", len(suites))+" rules of serverless offerings |", names()...)
-	w("|---|---|" + strings.Repeat("---|", len(suites)+1))
-	for _, r := range results {
-		cells := []any{r.server.version, r.server.pack}
-		for _, c := range r.suites {
-			cells = append(cells, c.cell())
+	for len(results) > 0 {
+		table := results[0].table()
+		for _, r := range results {
+			if r.table() == table {
+				w("- %s (%s)", r.server.version, r.server.pack)
+			}
 		}
-		w("| %s | %s |"+strings.Repeat(" %s |", len(r.suites)+1), append(cells, r.serverless())...)
+		w("\n%s", table)
+		results = slices.DeleteFunc(slices.Clone(results), func(r tested) bool { return r.table() == table })
 	}
-	w("")
 	w("## Not tested")
 	w("")
 	w("%s", strings.TrimSpace(missing))
@@ -63,38 +65,27 @@ func again(results []tested) (n int) {
 	return n
 }
 
-func names() (all []any) {
-	for _, s := range suites {
-		all = append(all, s.name)
-	}
-	return all
-}
-
-// serverless is the cell of all suites under the rules of serverless offerings.
-func (t tested) serverless() string {
-	var words []string
+// table is the same for servers on which the same tests passed.
+func (t tested) table() string {
+	var b strings.Builder
+	b.WriteString("| tests that passed | single | Sentinel | cluster | rules of serverless offerings |\n|---|---|---|---|---|\n")
 	for i, c := range t.suites {
-		if n := c.passed[serverless]; n > 0 {
-			words = append(words, fmt.Sprint(suites[i].name, " ", n))
+		fmt.Fprintf(&b, "| %s%s |", suites[i].name, c.trouble())
+		for _, n := range c.passed {
+			fmt.Fprintf(&b, " %s |", strings.TrimPrefix(strconv.Itoa(n), "0"))
 		}
+		b.WriteByte('\n')
 	}
-	return strings.Join(words, ", ")
+	return b.String()
 }
 
-// cell is as "33 · 33 · 33 · 33", without kinds that have no tests.
-func (c counts) cell() string {
-	var words []string
-	for kind, n := range c.passed[:serverless] {
-		if n > 0 {
-			words = append(words, fmt.Sprint([]string{"single ", "Sentinel ", "cluster "}[kind], n))
-		}
+// trouble is what stands behind the name: the tests that failed, or that none ran.
+func (c counts) trouble() string {
+	switch {
+	case len(c.failed) > 0:
+		return ", **failed: " + strings.Join(slices.Sorted(slices.Values(c.failed)), ", ") + "**"
+	case c.passed == [kinds]int{} && len(c.skipped) > 0:
+		return ", skipped"
 	}
-	if len(words) == 0 && len(c.skipped) > 0 {
-		words = []string{"skipped"}
-	}
-	if len(c.failed) > 0 {
-		slices.Sort(c.failed)
-		words = append(words, "**failed: "+strings.Join(c.failed, ", ")+"**")
-	}
-	return strings.Join(words, ", ")
+	return ""
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,14 +23,10 @@ func report(edition string, s, byDefault scores) string {
 	w("")
 	w("*Reference.*")
 	w("")
-	w("Results of the public test suite for HTTP caches, [http-tests/cache-tests](https://github.com/http-tests/cache-tests), for package")
-	w("middleware as a reverse proxy. `make conformance` runs the suite against the middleware in front of `httputil.ReverseProxy`, and writes")
-	w("this page. The suite calls itself the start of a conversation, not a measure of conformance.")
-	w("")
-	w("Edition of the suite: %s.", edition)
-	w("")
-	w("Settings: `middleware.Config{StoreSetCookie: true, Heuristic: 0.1, SortAccept: true}`, and the zero Config, whose defaults are stricter")
-	w("than the suite expects of a shared cache: see below.")
+	w("What the public test suite for HTTP caches ([http-tests/cache-tests](https://github.com/http-tests/cache-tests), %s)", edition)
+	w("finds in package middleware in front of `httputil.ReverseProxy`: `make conformance`. The first line is with")
+	w("`middleware.Config{StoreSetCookie: true, Heuristic: 0.1, SortAccept: true}`; the zero Config is stricter than the suite expects. The other")
+	w("figures are the best of the peers known, for an edition with 160 required and 105 optimal checks.")
 	w("")
 	w("| | required (%d) | optimal (%d) |", s.required.of, s.optimal.of)
 	w("|---|---|---|")
@@ -39,56 +36,50 @@ func report(edition string, s, byDefault scores) string {
 		w("| %s | %d | %d |", p.name, p.required, p.optimal)
 	}
 	w("")
-	w("The other figures are the best of the peers known, for an edition with 160 required and 105 optimal checks.")
-	w("")
-	w("## Checks that did not pass")
-	w("")
-	w("| check | kind | reason |")
-	w("|---|---|---|")
-	last := ""
-	once := func(reason string) string { // of checks in a row that have the same
-		if reason == last {
-			return "the same"
-		}
-		last = reason
-		return cell(reason)
-	}
-	for _, m := range s.missed {
-		w("| `%s`: %s | %s | %s |", m.id, cell(m.name), m.kind, once(reason(m)))
-	}
-	w("")
-	w("## Checks that pass only with these settings")
-	w("")
-	w("| check | kind | reason |")
+	w("| checks that did not pass | kind | reason |")
 	w("|---|---|---|")
 	known := make(map[string]bool)
 	for _, m := range s.missed {
 		known[m.id] = true
 	}
-	for _, m := range byDefault.missed {
-		if !known[m.id] {
-			w("| `%s`: %s | %s | %s |", m.id, cell(m.name), m.kind, once(defaultReason(m)))
-		}
-	}
+	b.WriteString(rows(s.missed, reasons))
 	w("")
-	w("A page that was fresh stands in for a handler that fails for ten seconds by default (`StaleIfError`), as RFC 9111 section 4.2.4 allows")
-	w("where the origin does not answer, and as long as Varnish does. One that was stale from the beginning, or says must-revalidate, s-maxage")
-	w("or no-cache, does not.")
+	w("| checks that pass only with these settings | kind | reason |")
+	w("|---|---|---|")
+	b.WriteString(rows(slices.DeleteFunc(slices.Clone(byDefault.missed), func(m miss) bool { return known[m.id] }), defaultReasons))
+	return b.String()
+}
+
+// rows are those of a table, one for checks that follow each other and have the same kind and reason.
+func rows(missed []miss, reasons []reason) string {
+	var b strings.Builder
+	for len(missed) > 0 {
+		kind, why := missed[0].kind, because(missed[0], reasons)
+		var ids []string
+		for len(missed) > 0 && missed[0].kind == kind && because(missed[0], reasons) == why {
+			ids = append(ids, "`"+missed[0].id+"`")
+			missed = missed[1:]
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(ids, ", "), kind, cell(why))
+	}
 	return b.String()
 }
 
 // cell is text for a cell of a table.
 func cell(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "|", `\|`) }
 
-// reasons say why a check does not pass, by the beginning of its name. A check that is not here needs a look.
-var reasons = []struct{ id, why string }{
+// A reason says why a check does not pass, by the beginning of its name.
+type reason struct{ id, why string }
+
+// A check that is not here needs a look.
+var reasons = []reason{
 	{
 		"headers-store-Transfer-Encoding",
-		"net/http refuses a response with an unknown transfer coding, as RFC 9112 section 6.1 allows, so the middleware never sees it.",
+		"net/http refuses a response with an unknown transfer coding, as RFC 9112 section 6.1 allows.",
 	},
 	{
 		"method-POST",
-		"Responses to POST are not stored. Nobody could tell which of two POSTs at the same time committed last, unless they waited for each other.",
+		"Responses to POST are not stored: nobody could tell which of two at the same time committed last.",
 	},
 	{
 		"vary-normalise-lang-select",
@@ -96,25 +87,23 @@ var reasons = []struct{ id, why string }{
 	},
 	{
 		"conditional-lm-fresh-no-lm",
-		"Without Last-Modified, RFC 9111 section 4.3.2 compares If-Modified-Since with Date. The Date is later, so the answer is 200.",
+		"Without Last-Modified, RFC 9111 section 4.3.2 compares If-Modified-Since with Date, which is later.",
 	},
 	{
 		"partial-store-partial-",
-		"The origin's Content-Range announces six bytes and its body has five, or it names no validator by which parts may be combined. " +
-			"The middleware loads the whole page instead, and answers the range from that.",
+		"The origin's Content-Range contradicts its body, or it names no validator by which parts may be combined: the middleware loads the whole page.",
 	},
 }
 
 // defaultReasons say why a check does not pass with the zero Config, while others do.
-var defaultReasons = []struct{ id, why string }{
+var defaultReasons = []reason{
 	{
 		"heuristic-",
-		"Off by default (`Heuristic`) but for `public`, 405, 414 and 501: a handler that says nothing about caching has not thought of it. Files that " +
-			"http.ServeContent sends to a client that has an API key have a Last-Modified, too, and would go to everybody.",
+		"Off by default (`Heuristic`) but for `public`, 405, 414 and 501: a handler that says nothing about caching has not thought of it.",
 	},
 	{
 		"vary-normalise-lang-order",
-		"Off by default (`SortAccept`): many handlers take the first of two languages, and clients would get the page in the language that another prefers.",
+		"Off by default (`SortAccept`): many handlers take the first of two languages.",
 	},
 	{
 		"headers-store-Set-Cookie",
@@ -126,15 +115,11 @@ var defaultReasons = []struct{ id, why string }{
 	},
 }
 
-func defaultReason(m miss) string { return because(m, defaultReasons) }
-
-func reason(m miss) string { return because(m, reasons) }
-
-func because(m miss, reasons []struct{ id, why string }) string {
+func because(m miss, reasons []reason) string {
 	for _, r := range reasons {
 		if strings.HasPrefix(m.id, r.id) {
 			return r.why
 		}
 	}
-	return m.what
+	return m.name + ": " + m.what
 }

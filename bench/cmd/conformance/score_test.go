@@ -39,9 +39,9 @@ func TestTheReportNamesEachCheckThatDidNotPassWithItsReason(t *testing.T) {
 		missed: []miss{{required, "new-check", "does | this", "Assertion: no"}, {optimal, "method-POST", "stores", "x"}},
 	}, scores{
 		required: share{5, 6}, optimal: share{7, 8},
-		missed: []miss{{optimal, "method-POST", "stores", "x"}, {optimal, "other-set-cookie", "shares", "x"}},
+		missed: []miss{{optimal, "method-POST", "stores", "x"}, {optimal, "heuristic-1", "reuses", "x"}, {optimal, "heuristic-2", "reuses", "y"}, {required, "heuristic-3", "reuses", "x"}},
 	})
-	for _, want := range []string{"of today", "`new-check`: does \\| this | required | Assertion: no |", "| **1** | **3** |", "`method-POST`: stores | optimal | Responses to POST", "| with the zero Config | 5 | 7 |", "`other-set-cookie`: shares | optimal | Off by default"} {
+	for _, want := range []string{"of today", "| `new-check` | required | does \\| this: Assertion: no |", "| **1** | **3** |", "| `method-POST` | optimal | Responses to POST", "| with the zero Config | 5 | 7 |", "| `heuristic-1`, `heuristic-2` | optimal | Off by default", "| `heuristic-3` | required | Off by default"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the report does not say %q:\n%s", want, page)
 		}
