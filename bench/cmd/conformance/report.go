@@ -50,7 +50,7 @@ func report(edition string, s, byDefault scores) string {
 	return b.String()
 }
 
-// rows are those of a table, one for checks that follow each other and have the same kind and reason.
+// rows makes one row of checks that follow each other and have the same kind and reason.
 func rows(missed []miss, reasons []reason) string {
 	var b strings.Builder
 	for len(missed) > 0 {
