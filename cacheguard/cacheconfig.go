@@ -23,34 +23,31 @@ type CacheConfig[K comparable, V any] struct {
 	// What every Cache has.
 	//
 	// Name names the kind of thing in keys, metrics and logs: key 42 of the Cache product is the Guard's key
-	// product:42. At most 64 bytes, without colons, braces, backslashes, spaces or control characters. A Guard's Caches
-	// of one Name have the same K, V, MaxLoads and Version.
+	// product:42. At most 64 bytes, without colons, braces, backslashes, spaces or control characters. Caches of one
+	// Name have the same K, V, MaxLoads and Version.
 	Name string
 
 	// Load reads a thing from the source.
 	Load func(context.Context, K) (V, error)
 
-	// LoadMany reads several things for GetMany. Those that it does not return, by the text of their Key, do not exist;
-	// others than asked for are ignored. Default: Load for each, as many at a time as MaxLoads allows.
+	// LoadMany reads several things for GetMany. Those that it does not return, by the text of their Key, do not exist.
+	// Default: Load for each, as many at a time as MaxLoads allows.
 	LoadMany func(context.Context, []K) (map[K]V, error)
 
 	// What absence and errors are.
 	//
 	// NotFound is Load's error for absence, such as sql.ErrNoRows, beside ErrNotFound. Callers get exactly NotFound or,
-	// if it has a method Of(key string) error, what that returns for the Guard's key. Default: the Guard's, or
-	// ErrNotFound.
+	// if it has a method Of(key string) error, what that returns. Default: the Guard's, or ErrNotFound.
 	NotFound error
 
-	// IsNotFound reports whether an error of Load means absence, where that is no single value: see
-	// docs/plugging-in.md. Callers get NotFound.
+	// IsNotFound reports whether an error of Load means absence: see docs/plugging-in.md. Callers get NotFound.
 	IsNotFound func(error) bool
 
 	// Errors are errors that callers branch on, under names that travel: the *LoadError on other instances matches
-	// them. Do not reuse a name for another one. At most 64 bytes, without control characters, and 8 for one failure.
+	// them. Do not reuse a name. At most 64 bytes, without control characters, and 8 for one failure.
 	Errors map[string]error
 
-	// ErrorCodec lets errors travel whose type or code matters: the *LoadError on other instances wraps what it
-	// decodes.
+	// ErrorCodec lets errors travel whose type or code matters: docs/plugging-in.md.
 	ErrorCodec ErrorCodec
 
 	// What can be invalidated together.
@@ -58,8 +55,7 @@ type CacheConfig[K comparable, V any] struct {
 	// Tags returns tags of a thing that was loaded or put, beside those of SetTags; see there.
 	Tags func(K, V) []string
 
-	// AbsentTags returns the tags of remembered absence, beside those of SetTags: what an insert invalidates. Without
-	// them, only Invalidate, InvalidateAll and NegativeTTL end it.
+	// AbsentTags returns the tags of remembered absence, beside those of SetTags: what an insert invalidates.
 	AbsentTags func(K) []string
 
 	// How long things live; see Config.
@@ -70,9 +66,9 @@ type CacheConfig[K comparable, V any] struct {
 	// StaleFor is how long an entry is served after its TTL. -1: off.
 	StaleFor time.Duration
 
-	// Patience is how long a Get that finds a stale value waits for a fresh one, at least a millisecond; the load goes
-	// on. If that fails, Redis does not answer, or no slot is to spare, it gets the stale one at once. It needs
-	// StaleFor. GetMany does not wait. Default: 0, as -1.
+	// Patience is how long a Get that finds a stale value waits for a fresh one, at least a millisecond; if the load
+	// fails, Redis does not answer, or no slot is to spare, it gets the stale one at once. It needs StaleFor. GetMany
+	// does not wait. Default: 0, as -1.
 	Patience time.Duration
 
 	// NegativeTTL is how long absence is remembered, at most TTL by default. -1: not at all.
@@ -89,29 +85,25 @@ type CacheConfig[K comparable, V any] struct {
 
 	// Where things are, and how they are loaded.
 	//
-	// NoLocal keeps this Cache out of Config.Local: no instance then serves what was invalidated, not even for
-	// Local.MaxLag. See docs/revocation.md.
+	// NoLocal keeps this Cache out of Config.Local: see docs/revocation.md.
 	NoLocal bool
 
-	// MaxLoads is how many loaders of this kind run at once, within the Guard's MaxLoads. One that waits for it takes
-	// no slot from others; one that a loader asks for does not count. Default: no such limit.
+	// MaxLoads is how many loaders of this kind run at once, within the Guard's MaxLoads. One that a loader asks for
+	// does not count. Default: no such limit.
 	MaxLoads int
 
 	// Version is the version of V as it is stored: add one when V changes, and never reuse a number:
-	// docs/production.md. Each version loads and serves its own entries, and invalidations reach all; up to four in a
-	// row run side by side. Default: 0, none. At most 1,000,000.
+	// docs/production.md. At most 1,000,000. Default: 0, none.
 	Version int
 
 	// Codec encodes values other than []byte and string.
 	Codec Codec
 
-	// Clone copies what a caller of Get, Peek or GetMany may share with others, of the local tier or of a load, so that
-	// it may change it. Default: none, values are read-only.
+	// Clone copies what callers may share, of the local tier or of a load. Default: none, values are read-only.
 	Clone func(V) V
 
 	// Key returns the text of a key, which may not be empty; keys of one text are the same thing. Default: the value of
-	// an integer or a string, or of a type of one, whatever methods it has; else MarshalText or String. Pointers,
-	// interfaces, and structs without such a method have none.
+	// an integer or a string, whatever methods it has; else MarshalText or String.
 	Key func(K) string
 }
 

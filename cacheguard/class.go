@@ -23,9 +23,8 @@ const (
 )
 
 // ClassOf says what an error of a call of this package means to whoever asked, the same on each instance. One that
-// matches one of absences, such as sql.ErrNoRows, is ClassAbsent, as ErrNotFound is. Of joined errors, as of a GetMany,
-// or of a transaction and its Done, it says what comes last in this order: committed, absent, failed, unavailable,
-// canceled.
+// matches one of absences, such as sql.ErrNoRows, is ClassAbsent, as ErrNotFound is. Of joined errors it says what
+// comes last in this order: committed, absent, failed, unavailable, canceled.
 func ClassOf(err error, absences ...error) Class {
 	switch e := err.(type) { //nolint:errorlint // each error of the tree has its turn
 	case nil:
@@ -99,7 +98,7 @@ func (c travellingClass) Names(err error) bool { return ClassOf(err) == Class(c)
 
 // Written reports whether something may have been written, by the error of an Update, UpdateMany, Put or Intent. If
 // not, write was not called; of Intend and Also, nothing was announced, so nothing should be written. It is true for
-// nil, an error of Done, and what it does not know; of what a Get returns, it knows all but a loader's own error.
+// nil, and what it does not know.
 func Written(err error) bool {
 	var called *calledError
 	var redis *RedisError

@@ -12,8 +12,8 @@ import (
 	"github.com/cacheguard/go/internal/run/config"
 )
 
-// Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
-// says so. Durations beyond 10 years count as 10 years. docs/production.md says how to choose.
+// Config says how a Guard behaves; docs/production.md says how to choose. In every field 0 means the default, and -1
+// switches the feature off where the field says so. Durations beyond 10 years count as 10 years.
 type Config struct {
 	// What most services set.
 	//
@@ -21,15 +21,14 @@ type Config struct {
 	// agree on types and Codec. No braces. Default: cacheguard.
 	Prefix string
 
-	// TTL is how long an entry is fresh, to the millisecond, unless a loader calls SetTTL. Default: 1 minute. -1:
-	// values are not stored, only loads are shared.
+	// TTL is how long an entry is fresh, to the millisecond. Default: 1 minute. -1: values are not stored, only loads
+	// are shared.
 	TTL time.Duration
 
 	// Local is a tier in this process. Default: off.
 	Local LocalConfig
 
-	// Logger gets what an operator should know, one record of each kind every ten seconds: docs/at-3am.md. Default:
-	// none.
+	// Logger gets what an operator should know: docs/at-3am.md. Default: none.
 	Logger *slog.Logger
 
 	// LoadTimeout ends the context of a load; its callers get an error that matches context.DeadlineExceeded. Default:
@@ -39,45 +38,41 @@ type Config struct {
 	// How long values live.
 	//
 	// StaleFor is how long after its TTL an entry is still served, while one load in the fleet replaces it or loads
-	// fail. An Invalidate ends that, but not in a local tier while Redis does not answer. Default: 0, off.
+	// fail. An Invalidate ends that. Default: 0, off.
 	StaleFor time.Duration
 
 	// NegativeTTL is how long ErrNotFound is remembered. Default: 10 seconds, at most TTL. -1: not at all.
 	NegativeTTL time.Duration
 
-	// FailureTTL bounds how long all instances return any other error of a loader, or a stale value, without a load: 50
-	// ms, doubling with each failure in a row. Default: 5 seconds, the longest. -1: not at all; docs/guarantees.md says
-	// who gets it then.
+	// FailureTTL bounds how long any other error of a loader is returned without a load: 50 ms, doubling with each
+	// failure in a row. Default: 5 seconds, the longest. -1: not at all.
 	FailureTTL time.Duration
 
-	// Jitter shortens each TTL by a random share of up to this much, so that entries do not expire together. From 0 to
-	// 1. Default: 0.1. -1: off.
+	// Jitter shortens each TTL by a random share of up to this much. From 0 to 1. Default: 0.1. -1: off.
 	Jitter float64
 
 	// EarlyRefresh replaces entries in the background before they expire, sooner if they took long to load: the beta of
-	// XFetch (Vattani, Chierichetti, Lowenstein, VLDB 2015), at best 1. From 0 to 100. Default: 0, off.
+	// XFetch, at best 1. From 0 to 100. Default: 0, off.
 	EarlyRefresh float64
 
 	// How many loads, and how long they may wait.
 	//
 	// MaxLoads is how many loaders this Guard runs at once; others queue. A load that a loader asks for shares its
-	// slot. A loader that ignores its context keeps its slot, and its key has no other one here. Default: 64. -1: no
-	// limit.
+	// slot, and a loader that ignores its context keeps it. Default: 64. -1: no limit.
 	MaxLoads int
 
 	// Limiter bounds loads beside MaxLoads, as semaphore.NewLimiter does for the whole fleet: docs/production.md.
-	// Guards may share one, and do not close it. Default: none.
+	// Default: none.
 	Limiter Limiter
 
 	// SlowLoad is when a load is reported. Default: a tenth of LoadTimeout, or 3 seconds. -1: never.
 	SlowLoad time.Duration
 
-	// WaitTimeout is how long a Get waits for another instance's load, beside queueing, before it loads by itself,
-	// without storing. Default: LoadTimeout plus RedisTimeout. -1: no limit but the context's.
+	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself. Default: LoadTimeout
+	// plus RedisTimeout. -1: no limit but the context's.
 	WaitTimeout time.Duration
 
-	// LeaseTTL is how long the lease of a load outlives its instance; a third of it is between renewals. At least 100
-	// milliseconds. Default: 5 seconds.
+	// LeaseTTL is how long the lease of a load outlives its instance. At least 100 milliseconds. Default: 5 seconds.
 	LeaseTTL time.Duration
 
 	// Absence and errors, without a CacheConfig's.
@@ -90,43 +85,38 @@ type Config struct {
 
 	// What writes may do.
 	//
-	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others
-	// can write within LeaseTTL, loads store nothing for up to twice that, and Update returns an error. At least
-	// LeaseTTL. Default: 1 minute, or LeaseTTL if longer. -1: no limit.
+	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends, and Update returns an
+	// error. At least LeaseTTL. Default: 1 minute, or LeaseTTL if longer. -1: no limit.
 	UpdateTimeout time.Duration
 
-	// UpdateAnyway lets Update, Put and Intend write when Redis fails, without the lock, and invalidate as Invalidate
-	// does. Default: false, they return a *RedisError, and nothing is written.
+	// UpdateAnyway lets Update, Put and Intend write when Redis fails, without the lock. Default: false, they return a
+	// *RedisError, and nothing is written.
 	UpdateAnyway bool
 
-	// Replicas is how many replicas (on a cluster, of each node) must acknowledge (WAIT) an invalidation or a write
-	// within RedisTimeout. Else the error matches ErrNotReplicated: an invalidation is pending, and a write fails. All
-	// instances need the same number. See docs/locks.md. Default: 0, off.
+	// Replicas is how many replicas (on a cluster, of each node) must acknowledge an invalidation or a write, else the
+	// error matches ErrNotReplicated. All instances need the same number. See docs/locks.md. Default: 0, off.
 	Replicas int
 
-	// WriteLock is what Update, UpdateMany and Put lock with, instead of package rwlock. Its names are the keys with
-	// the Prefix. All instances need the same one; the Guard does not close it. See docs/locks.md. Default: none.
+	// WriteLock is what Update, UpdateMany and Put lock with, instead of package rwlock. All instances need the same
+	// one. See docs/locks.md. Default: none.
 	WriteLock WriteLock
 
 	// When Redis fails, or is slow: see docs/guarantees.md.
 	//
 	// RedisTimeout bounds each operation on Redis once it is sent, whatever the client's time-outs. At least a
-	// millisecond. Default: 500 ms, and less, as measured, for reads that load nothing beside Redis. After some
-	// failures a circuit breaker opens, until Redis answers a probe.
+	// millisecond. Default: 500 ms, and less, as measured, where nothing is loaded beside Redis.
 	RedisTimeout time.Duration
 
 	// HedgeAfter is how long a Get waits for a read of Redis before a loader runs beside it, in a spare slot; the first
-	// answer wins, and that load stores nothing. Default: as measured, from 5 ms to half of RedisTimeout, and at once
-	// while Redis is slow. -1: never.
+	// answer wins. Default: as measured, from 5 ms to half of RedisTimeout. -1: never.
 	HedgeAfter time.Duration
 
-	// FailClosed makes Get return a *RedisError when Redis is unavailable, or a stale value of the local tier, instead
-	// of loading. Default: false.
+	// FailClosed makes Get return a *RedisError instead of loading when Redis is unavailable, or a stale value of the
+	// local tier. Default: false.
 	FailClosed bool
 
-	// Gate refuses keys (product:42 of a Cache) with an error: a call then loads without the cache, with the outcome
-	// bypassed; invalidations go on. Reads ask it for each key, concurrently; it must be quick, and must not panic. See
-	// docs/rollout.md. Default: none.
+	// Gate refuses keys (product:42 of a Cache) with an error: a call then loads without the cache. It is called
+	// concurrently, for each key; it must be quick, and must not panic. See docs/rollout.md. Default: none.
 	Gate func(ctx context.Context, key string) error
 
 	// What is stored.
@@ -134,12 +124,11 @@ type Config struct {
 	// Codec encodes values other than []byte and string. Default: encoding/json.
 	Codec Codec
 
-	// Compression makes stored entries smaller. Guards with different ones may share a Prefix. Default: none.
+	// Compression makes stored entries smaller. Default: none.
 	Compression Compression
 
-	// MaxValueBytes bounds what is stored, encoded, before compression. Larger values reach their callers but not the
-	// cache; one that Redis has is replaced. Instances should agree on it. Default: 8 MiB. -1: no limit but what Redis
-	// takes within RedisTimeout, and 512 MiB.
+	// MaxValueBytes bounds what is stored, encoded, before compression; larger values reach their callers alone.
+	// Instances should agree on it. Default: 8 MiB. -1: no limit but what Redis takes within RedisTimeout, and 512 MiB.
 	MaxValueBytes int
 
 	// What is reported.
@@ -154,8 +143,8 @@ type Config struct {
 	// Hooks change the contexts of calls and loads, for tracing.
 	Hooks Hooks
 
-	// RedactError returns what other instances (LoadError.Message) and Inspect have of a loader's error, for 5 seconds,
-	// in 1 KiB. It is called concurrently, not for what an ErrorCodec encodes. Default: err.Error().
+	// RedactError returns what other instances (LoadError.Message) and Inspect have of a loader's error, in 1 KiB. It
+	// is called concurrently, not for what an ErrorCodec encodes. Default: err.Error().
 	RedactError func(err error) string
 
 	follows bool // no RedisTimeout is set: calls that load nothing beside Redis wait as long as it has ever needed

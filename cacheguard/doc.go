@@ -19,8 +19,8 @@
 // # Guarantees
 //
 //   - One load per key in the whole fleet, while Redis keeps the lease.
-//   - Never a stale fill, even when it does not: a load stores its value only if nothing invalidated the key, and no
-//     other load stored a value, since it began.
+//   - Never a stale fill, even when it does not: a load stores its value only if nothing was invalidated or stored since
+//     it began.
 //   - A Get that begins after an Invalidate, InvalidateTags or InvalidateAll returned nil, in any process, never
 //     returns a value loaded before it (with Config.Local: see LocalConfig).
 //   - Cancelling one caller never fails another. A loaded value reaches everyone who waits for it, even if Redis fails.
@@ -29,11 +29,9 @@
 //
 // docs/guarantees.md has all of them. A program must know these:
 //
-//   - Callers that share a read or a load get the same decoded value: copy what you want to change. With encoding/json,
-//     unexported fields and the types behind an interface are lost.
-//   - A loader should begin its own transaction, or read outside any: an older snapshot, or a lagging replica, has the
-//     row from before the write.
-//   - If a writer does not call Invalidate, only the TTL, or a feed of package cdc, bounds how long the old value
-//     lives.
-//   - Redis replicates asynchronously: a failover, or a restart from an older file, can forget an invalidation.
+//   - Callers share decoded values: copy what you want to change. With encoding/json, unexported fields and the types
+//     behind an interface are lost.
+//   - A loader should begin its own transaction, or read outside any: an older snapshot has the row from before.
+//   - If a writer does not call Invalidate, the old value lives until its TTL, or a feed of package cdc, ends it.
+//   - Redis replicates asynchronously: a failover can forget an invalidation.
 package cacheguard

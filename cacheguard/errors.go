@@ -45,8 +45,7 @@ var errNoSpareSlot = errors.New("no load slot to spare, or Config.Limiter is clo
 
 var errGoexit = errors.New("loader called runtime.Goexit")
 
-// RedisError says that Redis could not be used: Invalidate, Update and Intend return it, and Get with
-// Config.FailClosed.
+// RedisError says that Redis could not be used: Invalidate, Update and Intend return it, and Get with FailClosed.
 type RedisError struct {
 	Op  string // get, acquire, invalidate, inspect, bypass; update or intend: nothing was written; in events also fill and fail
 	Key string // the caller's key
@@ -76,9 +75,9 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after it failed; those of
-// the Guard that ran it get the error itself. It has that error's text and Class, and matches what that matched of this
-// package, package mutex, context.DeadlineExceeded and, for a Cache, CacheConfig.Errors and ErrorCodec.
+// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after it failed. It has
+// the loader's text and Class, and matches what its error matched of this package, package mutex,
+// context.DeadlineExceeded, CacheConfig.Errors and ErrorCodec.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it
@@ -96,7 +95,7 @@ func (e *LoadError) Unwrap() []error { return e.matched }
 // ErrorCodec carries errors of a loader to other instances. Its methods are called concurrently.
 type ErrorCodec interface {
 	// EncodeError returns from what DecodeError makes an equal error, in at most 512 bytes; of more, and of nil, only
-	// the text travels. It should leave out what is not to stay in Redis: Config.RedactError is not asked.
+	// the text travels. Config.RedactError is not asked.
 	EncodeError(err error) []byte
 
 	// DecodeError returns the error, or nil, as for one of another version of the program.

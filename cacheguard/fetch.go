@@ -20,19 +20,19 @@ const (
 // Source says where Fetch gets values, and which are fresh.
 type Source[V any] struct {
 	// Judge alone judges a cached value, without StaleFor and EarlyRefresh. The caller's goroutine calls it, perhaps
-	// more than once; it may call Get for other keys. Default: all are fresh.
+	// more than once. Default: all are fresh.
 	Judge func(V) Verdict
 
 	// Load is the loader, as in Get. The value old is the one to be replaced; nil if there is none, or if it was
-	// invalidated before the load began. Returned again, it has only the tags that this Load names, unless Load calls
-	// KeepTags. Default: Fetch loads nothing, and returns ErrNotCached.
+	// invalidated before the load began. Returned again, it has only the tags that this Load names (but see KeepTags).
+	// Default: Fetch loads nothing, and returns ErrNotCached.
 	Load func(ctx context.Context, old *V) (V, error)
 
-	// Tags are tags beside those of SetTags. They are known before Load begins, so an InvalidateTags of others
-	// meanwhile does not keep the value from being stored.
+	// Tags are tags beside those of SetTags, known before Load begins: an InvalidateTags of others meanwhile does not
+	// keep the value from being stored.
 	Tags []string
 
-	// DespiteTags reports whether this call may use a value with a tag that was invalidated. Default: none.
+	// DespiteTags reports whether this call may use a value with an invalidated tag. Default: none.
 	DespiteTags func(V) bool
 
 	// SkipLocal bypasses the local tier.
@@ -50,8 +50,8 @@ type Source[V any] struct {
 	// Past gets, before Load is called, whether this call goes past the cache.
 	Past *Past
 
-	// Made gets what the value that this call reads from Redis was made under, for the KeepTags of a later Fetch whose
-	// Load returns that value. nil: KeepTags is about the value old.
+	// Made gets what the value that this call reads from Redis was made under, for the KeepTags of a later Fetch. nil:
+	// KeepTags is about the value old.
 	Made *Made
 }
 
@@ -68,8 +68,8 @@ func (p *Past) IsWanted() bool { return p.wanted.Load() }
 type Made struct{ stamp protocol.Stamp }
 
 // Fetch is Get for values that carry their own freshness, as HTTP responses do; SetTTL sets how long they stay in the
-// cache. The Outcome says where the value is from. While Redis does not answer and StaleFor is set, that may be the
-// local tier, unless Judge wants the value replaced.
+// cache. While Redis does not answer and StaleFor is set, the value may be from the local tier, unless Judge wants it
+// replaced.
 func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Outcome, error) {
 	if g == nil {
 		var none V
@@ -114,8 +114,8 @@ func (g *Guard) beingStored(key string, shape protocol.Shape) <-chan struct{} {
 }
 
 // Peek returns what the cache has of the thing, in the local tier or Redis, and says where. It loads and refreshes
-// nothing, takes no lease, and no EventGet reports it. The error is CacheConfig.NotFound, with the outcome negative,
-// for remembered absence, and ErrNotCached for all else that a Get would load.
+// nothing, and no EventGet reports it. The error is CacheConfig.NotFound, with the outcome negative, for remembered
+// absence, and ErrNotCached for all else that a Get would load.
 func (c *Cache[K, V]) Peek(ctx context.Context, k K) (v V, how Outcome, err error) {
 	if c == nil {
 		return v, "", errNilCache

@@ -22,8 +22,8 @@ const maxAsks = 3
 //
 //   - a value goes to all that wait, even if it cannot be stored;
 //   - ErrNotFound goes to all that wait, and is remembered for NegativeTTL;
-//   - another error goes as it is to the callers here, and as a *LoadError to those elsewhere; it is remembered for a
-//     moment (Config.FailureTTL), so an absence that is not ErrNotFound outlives the insert;
+//   - another error goes as it is to the callers here, and as a *LoadError to those elsewhere; it is remembered for
+//     a moment (Config.FailureTTL);
 //   - a panic becomes a *PanicError.
 //
 // When ctx ends, Get returns an error that matches ctx.Err() and the context's cause; the load goes on for others.

@@ -41,8 +41,7 @@ type Inspection struct {
 	Kind     string        // bytes (a []byte or string), coded (by the Codec), or absence
 	Tags     []string      // by which it can be invalidated
 
-	// TagVersions are the epochs of the Tags when the entry was loaded, in hexadecimal. Once InvalidateTags has changed
-	// one in Redis, or it is gone, State is revoked.
+	// TagVersions are the epochs of the Tags when the entry was loaded, in hexadecimal.
 	TagVersions []string
 
 	Size   int    // of what Redis has for the key, in bytes
@@ -55,9 +54,8 @@ type Inspection struct {
 	Intents []Holder // with an intent on the key, up to a hundred; For is by their clocks
 	Failure *Failure // of the last load; nil: none, or forgotten
 
-	// Version is the CacheConfig.Version of the entry; 0: none, or no entry. The fields above describe the entry
-	// without a version, but Writers, Blocked and Intents all versions. Versions has an Inspection for each other
-	// version with an entry, a load or a failure, without these, Key and Here.
+	// Version is the CacheConfig.Version of the entry; 0: none, or no entry. Writers, Blocked and Intents are of all
+	// versions. Versions has an Inspection for each other version.
 	Version  int
 	Versions []Inspection
 
@@ -88,9 +86,9 @@ type Here struct {
 	Cut      bool // the circuit breaker is open
 }
 
-// Inspect shows the state of a key, and changes nothing. It makes a request or, for an entry with tags, two, even while
-// a circuit breaker is open. When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx: the
-// Inspection then has only Here.
+// Inspect shows the state of a key, and changes nothing. It makes a request or two, even while a circuit breaker is
+// open. When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx: the Inspection then has only
+// Here.
 func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	if err := g.begin(); err != nil {
 		return Inspection{}, err
@@ -104,8 +102,7 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	return i, inspected(ctx, key, err)
 }
 
-// HasTag reports whether Redis may have an entry with the tag: if not, it may be mistyped. When Redis fails, the error
-// is a *RedisError, and when ctx ends, that of ctx.
+// HasTag reports whether Redis may have an entry with the tag: if not, it may be mistyped. Errors are as Inspect's.
 func (g *Guard) HasTag(ctx context.Context, tag string) (bool, error) {
 	if err := g.begin(); err != nil {
 		return false, err

@@ -19,27 +19,15 @@ var (
 )
 
 // Intend announces that a transaction, which begins and commits elsewhere, changes what is named. It is called before
-// the commit, and Done after it, with a round trip each:
-//
-//	in, err := guard.Intend(ctx, cacheguard.Changes{Keys: []string{products.Key(42)}, Tags: []string{"category:shoes"}})
-//	if err != nil {
-//		return err // nothing was written
-//	}
-//	defer in.Done(ctx) // after commit or rollback
-//	...                // statements
-//	err = in.Also(ctx, cacheguard.Changes{Keys: changed}) // what they named
-//	...                // commit
-//	err = in.Done(ctx)
+// the commit, and Done after it, with a round trip each; see the example.
 //
 // Done invalidates everything named; if this process dies, the end of the intent does, within twice LeaseTTL, but for
 // limits in docs/guarantees.md. Nobody waits for an intent: reads are answered and loaded as usual, but nothing cached
-// or loaded before lasts longer. Where readers must not see the older value during the commit, use Update. Several
-// Changes end in their order: see docs/transactions.md.
+// or loaded before lasts longer. Several Changes end in their order: see docs/transactions.md.
 //
 // An empty key or tag, or a tag of more than 512 bytes, is an error, and so is a *RedisError whose Op is intend: Redis
-// does not know of the intent, so do not write (with Config.UpdateAnyway, there is none, and Done invalidates). After
-// UpdateTimeout what is named is invalidated, Also returns an error, and Done invalidates again, with an error that
-// matches rwlock.ErrLeaseLost. After Close, intents expire.
+// does not know of the intent, so do not write. After UpdateTimeout what is named is invalidated, Also returns an
+// error, and Done one that matches rwlock.ErrLeaseLost. After Close, intents expire.
 func (g *Guard) Intend(ctx context.Context, first Changes, then ...Changes) (*Intent, error) {
 	if g == nil {
 		return nil, notCalled(errNilGuard)
@@ -74,7 +62,7 @@ func (in *Intent) Also(ctx context.Context, first Changes, then ...Changes) erro
 
 // Done invalidates what was named, and ends the intent, after the commit or the rollback, even if ctx has ended. Called
 // again, it returns what the first call did. The error joins a *RedisError, whose Op is invalidate, for each key and
-// tag that is pending; after Close it is ErrClosed. No error says that the transaction is not committed.
+// tag that is pending; after Close it is ErrClosed.
 func (in *Intent) Done(ctx context.Context) error {
 	if in == nil {
 		return errNilIntent
@@ -82,9 +70,8 @@ func (in *Intent) Done(ctx context.Context) error {
 	return saying(in.kept.Done(ctx), true, true)
 }
 
-// Context returns a context for reads within the transaction, that ends with ctx. What is loaded with it, whatever the
-// key, also after Done, is stored nowhere, and shared with nobody outside. Until Done, a Get of what is named reads
-// past the cache.
+// Context returns a context for reads within the transaction, that ends with ctx. What is loaded with it, also after
+// Done, is stored nowhere, and shared with nobody outside. Until Done, a Get of what is named reads past the cache.
 func (in *Intent) Context(ctx context.Context) context.Context {
 	if in == nil {
 		return ctx
@@ -96,7 +83,7 @@ func (in *Intent) Context(ctx context.Context) context.Context {
 // Also names, within the write of an Update, UpdateMany or Put, with its context and before it commits, what else it
 // changes: tags, and keys that only its statements told. An error says that Redis could not be told, and that write
 // must not commit. What is named is invalidated after the write's own keys, in the order of the Changes, or, if the
-// process dies, within twice LeaseTTL; so is what a Put stores with such a tag. Nobody waits for it.
+// process dies, within twice LeaseTTL.
 func Also(ctx context.Context, first Changes, then ...Changes) error {
 	u := write.Of(ctx)
 	if u == nil {

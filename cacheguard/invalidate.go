@@ -20,11 +20,9 @@ import (
 // returns a value that was loaded before. It is sent, and answered within RedisTimeout, even if ctx has ended.
 //
 // The error joins a *RedisError for each key that Redis, or with Config.Replicas too few replicas, may not have
-// removed. Those are pending, up to 100,000: the Guard sends them again until they succeed or it is closed, and loads
-// the keys without the cache until then. Other instances may go on serving them. An empty key is an error; the others
-// are invalidated.
-//
-// Where values are made of other cached ones, the order counts: see docs/transactions.md.
+// removed. Those are pending, up to 100,000: the Guard sends them again until they succeed or it is closed, and does
+// not serve them until then, as other instances may. An empty key is an error; the others are invalidated. Values that
+// are made of other cached ones come last: see docs/transactions.md.
 func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	if err := g.begin(); err != nil {
 		return err
@@ -46,8 +44,8 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 }
 
 // InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded, in a round trip. The
-// Key of the *RedisError is a tag; while that is pending, the Guard serves no entries with it. An empty tag, and one of
-// more than 512 bytes, is an error; the others are invalidated.
+// Key of the *RedisError is a tag. An empty tag, and one of more than 512 bytes, is an error; the others are
+// invalidated.
 func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	if g == nil {
 		return errNilGuard
@@ -69,7 +67,7 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 }
 
 // InvalidateAll is Invalidate for all keys under the Prefix, of all Guards, in a round trip. The Key of the *RedisError
-// is empty. On a cluster, call it twice where values are made of other cached ones.
+// is empty.
 func (g *Guard) InvalidateAll(ctx context.Context) error {
 	return g.invalidateNames(ctx, []string{epoch.All})
 }

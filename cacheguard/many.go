@@ -14,12 +14,10 @@ import (
 // GetMany is Get for several keys. It calls load once, within MaxLoads, for those that are not in the cache and that
 // nobody is loading on any instance.
 //
-//   - A key that is neither in the cache nor in load's result is absent from the result, without an error, and
-//     remembered as absent for NegativeTTL.
+//   - A key that load does not return is absent from the result, without an error, and remembered as absent for
+//     NegativeTTL. Keys that it returns unasked are ignored.
 //   - The error joins a *KeyError for each key that failed; the result has the others.
-//   - If load returns an error, its map is ignored, and each of its keys gets the error. If that is ErrNotFound, they
-//     are absent.
-//   - Keys that load returns unasked are ignored. A key that is listed twice counts once.
+//   - If load returns an error, each of its keys gets it. If that is ErrNotFound, they are absent.
 func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 	load func(ctx context.Context, missing []string) (map[string]V, error),
 ) (map[string]V, error) {

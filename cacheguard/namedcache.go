@@ -59,8 +59,7 @@ func (c *Cache[K, V]) open(k *kind) {
 	c.prefix = len(c.before) - len(k.name) - 1
 }
 
-// Get returns the thing with the key, from the cache or from Load. If there is none, the error is CacheConfig.NotFound
-// itself.
+// Get returns the thing with the key, from the cache or from Load. If there is none, the error is CacheConfig.NotFound.
 func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	if c == nil {
 		var none V
@@ -178,8 +177,8 @@ func (c *Cache[K, V]) keys(k K) (key, valueKey string) {
 }
 
 // Key is the Guard's key of k, for methods that take one, such as Guard.UpdateMany. The functions Get, Fetch and
-// GetMany load each time with it, and the Logger says so: the entry is the Cache's. It is empty, and refused by every
-// call, if the text of k is empty or its MarshalText fails.
+// GetMany load each time with it: the entry is the Cache's. It is empty, and refused by every call, if the text of k is
+// empty or its MarshalText fails.
 func (c *Cache[K, V]) Key(k K) string {
 	if c == nil {
 		return ""
@@ -200,8 +199,7 @@ func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
 	return c.guard.Invalidate(ctx, all...)
 }
 
-// InvalidateAll is Invalidate for all things of this kind, including those being loaded, in a round trip. What the
-// functions Get and GetMany stored under keys of this kind belongs to none.
+// InvalidateAll is Invalidate for all things of this kind, including those being loaded, in a round trip.
 func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 	if c == nil {
 		return errNilCache

@@ -10,9 +10,9 @@ import (
 	"github.com/cacheguard/go/internal/watch"
 )
 
-// Observer hears what happens in a Guard. The call or load that makes it happen calls it, concurrently and under no
-// lock of the Guard, so it must be quick. A panic is recovered, and the first one logged. It must not call
-// runtime.Goexit, nor Close. Ignore events that you do not know: there will be more.
+// Observer hears what happens in a Guard. The call or load that makes it happen calls it, concurrently, so it must be
+// quick. A panic is recovered, and the first one logged. It must not call runtime.Goexit, nor Close. Ignore events that
+// you do not know: there will be more.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -178,16 +178,16 @@ func (o *observing) tell(ctx context.Context, e Event) (panicked any) {
 	return nil
 }
 
-// Hooks change the contexts of calls and loads. Either may be nil. They may be called concurrently, must be quick, and
+// Hooks change the contexts of calls and loads. Either may be nil. They are called concurrently, must be quick, and
 // must not block, panic or call runtime.Goexit.
 type Hooks struct {
 	// Begin is called when a Task begins, with its keys and the caller's context. It returns the context to go on with,
-	// and a function that is called once at the end, or nil. Package otel uses it.
+	// and a function that is called once at the end, or nil.
 	Begin func(ctx context.Context, task Task, keys []string) (context.Context, func(End))
 
-	// Origin returns a text about a load, such as its trace, for the End of the calls that wait for it, here and on
-	// other instances. The context is of the call that made the load necessary. The lease in Redis holds up to 24 bytes
-	// of text, or none; anyone who may write to Redis can forge it.
+	// Origin returns up to 24 bytes of text about a load, such as its trace, for the End of the calls that wait for it,
+	// here and on other instances. The context is of the call that made the load necessary. Anyone who may write to
+	// Redis can forge it.
 	Origin func(ctx context.Context) string
 }
 

@@ -13,9 +13,9 @@ const longestBypass = 24 * time.Hour
 // errBypassed is why nothing is read.
 var errBypassed = whyoff.ErrBypassed
 
-// Bypass turns the cache off for this Guard, or on again. Calls that begin while it is off load without it, with the
-// outcome bypassed, also with FailClosed; their loads are shared and bounded as usual, and store nothing. Invalidations
-// and writes work as usual, so the cache stays right. A BypassFleet goes on.
+// Bypass turns the cache off for this Guard, or on again. Calls that begin while it is off load without it, also with
+// FailClosed; their loads are shared and bounded as usual, and store nothing. Invalidations and writes work as usual,
+// so the cache stays right. A BypassFleet goes on.
 func (g *Guard) Bypass(on bool) {
 	if g != nil {
 		g.off.Here(on)
@@ -23,8 +23,8 @@ func (g *Guard) Bypass(on bool) {
 }
 
 // BypassFleet is Bypass(true) for all Guards with this Prefix, for d, at most 24 hours; 0 ends it. A later call
-// replaces an earlier one. This Guard bypasses at once, others that are in use within 2 seconds and a round trip. The
-// error is a *RedisError if Redis may not have learned of it.
+// replaces an earlier one. This Guard bypasses at once, others within 2 seconds and a round trip. The error is a
+// *RedisError if Redis may not have learned of it.
 func (g *Guard) BypassFleet(ctx context.Context, d time.Duration) error {
 	switch {
 	case g == nil:

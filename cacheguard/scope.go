@@ -141,9 +141,8 @@ func (l *loading) within(g *Guard) bool {
 }
 
 // SetTTL chooses the TTL of the entry being loaded, or written by a Put; Jitter and StaleFor apply as always. It is
-// called with the context that the loader or write was given; with another one it does nothing. The last call counts,
-// for all keys of a GetMany's load. With 0 or less, the value reaches those who wait, but is not stored. For
-// ErrNotFound, the shorter of ttl and NegativeTTL counts.
+// called with the context that the loader or write was given; with another one it does nothing. The last call counts.
+// With 0 or less, the value is not stored. For ErrNotFound, the shorter of ttl and NegativeTTL counts.
 func SetTTL(ctx context.Context, ttl time.Duration) {
 	if l := loadingOf(ctx); l != nil {
 		l.ttl.Store(int64(min(max(ttl, 0), longest)))
@@ -154,17 +153,15 @@ func SetTTL(ctx context.Context, ttl time.Duration) {
 // called as SetTTL is.
 //
 // An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. With more, or a tag that may have been
-// invalidated since its load began, the value reaches those who wait for it, but is not stored; a tag that the Guard
-// did not know counts as invalidated if any was.
+// invalidated since its load began, the value reaches those who wait for it, but is not stored.
 func SetTags(ctx context.Context, tags ...string) {
 	if l := loadingOf(ctx); l != nil {
 		l.addTags(tags)
 	}
 }
 
-// KeepTags says that the Load of a Source returns the value old, or the one that Source.Made is about, and did not make
-// it: the entry keeps its tags, beside those of SetTags, and what was invalidated since it was made stays so. It is
-// called as SetTTL is.
+// KeepTags says that the Load of a Source returns the value old, or the one that Source.Made is about: the entry keeps
+// its tags, beside those of SetTags, and what was invalidated since it was made stays so. It is called as SetTTL is.
 func KeepTags(ctx context.Context) {
 	if l := loadingOf(ctx); l != nil {
 		l.again.Store(true)

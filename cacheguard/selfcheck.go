@@ -7,12 +7,9 @@ import (
 )
 
 // SelfCheck checks, when a service starts, that Redis can be reached, that its user has the rights of docs/redis.md,
-// that every script of a Get, an Invalidate, an Update and an Intend does what it should, and that messages arrive,
-// those of scripts too if there is a local tier.
-//
-// It leaves only the epoch of the Prefix behind, takes until ctx ends, or 10 seconds without a deadline, and does not
-// wait for Redis to recover. The error names what was refused, or says that Redis is slow, and the server, as in
-// "valkey 8.0.1, cluster"; else the Logger gets that name, and what a *redis.Ring cannot do.
+// that the scripts do what they should, and that messages arrive. It takes until ctx ends, or 10 seconds without a
+// deadline, and does not wait for Redis to recover. The error names what was refused, or says that Redis is slow, and
+// the server, as in "valkey 8.0.1, cluster".
 func (g *Guard) SelfCheck(ctx context.Context) error {
 	if err := g.begin(); err != nil {
 		return err

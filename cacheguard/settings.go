@@ -21,13 +21,11 @@ type LocalConfig struct {
 	// TTL bounds how long a value stays after it was read from Redis. At least a millisecond. Default: 5 seconds.
 	TTL time.Duration
 
-	// MaxLag is how old the tier's answers may be: none is of a key invalidated longer ago. Messages check that, twice
-	// in this time; while none comes back, Redis is asked. At least 100 milliseconds. Default: 1 second. -1: TTL,
-	// unchecked.
+	// MaxLag is how old the tier's answers may be: none is of a key invalidated longer ago. While no message proves
+	// that, Redis is asked. At least 100 milliseconds. Default: 1 second. -1: TTL, unchecked.
 	MaxLag time.Duration
 
-	// HotKeys limits the tier to that many keys, those asked for most here in the last seconds, about thirty times or
-	// more. Default: 0, all keys.
+	// HotKeys limits the tier to that many keys, those asked for most here in the last seconds. Default: 0, all keys.
 	HotKeys int
 }
 
@@ -62,6 +60,7 @@ const (
 )
 
 // WriteLock is a lock that Update can hold: a *mutex.Locker, a *mutex.Quorum, or a Locker of a package below consensus.
+// The Guard does not close it.
 type WriteLock interface {
 	// DoFenced waits for the lock of the name until ctx ends, and calls f while it holds it. The context of f ends when
 	// ctx does, and when the lock is lost. The fence is greater than each earlier holder's. It returns f's error,
@@ -70,8 +69,7 @@ type WriteLock interface {
 }
 
 // Codec turns values other than []byte and string into bytes and back. Callers of a load get what the loader returned,
-// others what the Codec makes of it: codec.Checked finds what differs. What it does not decode is damaged
-// (EventDamaged), and loaded again.
+// others what the Codec makes of it: codec.Checked finds what differs. What it does not decode is loaded again.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error // v is a pointer
@@ -84,7 +82,7 @@ func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
 // Compression makes stored entries smaller: module github.com/cacheguard/go/codec has two. Its methods are called
-// concurrently. A fleet may mix formats: an instance that cannot read one loads, and stores uncompressed.
+// concurrently. A fleet may mix formats.
 type Compression interface {
 	// Formats lists the formats that Decompress reads, each a letter from a to z, except n. Compress writes the first.
 	Formats() string
@@ -93,7 +91,7 @@ type Compression interface {
 	Compress(payload []byte) []byte
 
 	// Decompress reverses Compress of one of the Formats. A result of more than limit bytes is an error, and not
-	// allocated, whatever size the data claims. The result is the caller's.
+	// allocated. The result is the caller's.
 	Decompress(format byte, packed []byte, limit int) ([]byte, error)
 }
 

@@ -16,23 +16,15 @@ import (
 // has the limits.
 //
 // Update waits for the write lock of the key until ctx ends. While write runs, up to UpdateTimeout, no load stores a
-// value, and a Get that misses waits, up to WaitTimeout; if the process dies, for up to twice LeaseTTL. Write's context
-// ends when ctx does and when the lock is lost. It carries a fencing token (rwlock.FenceFrom): a write that checks it
-// in the source cannot overwrite a later one. What a Get loads with it is for write alone. Within write, an Update of
-// the key returns ErrReentrant; those of other keys can wait for each other in a circle: use UpdateMany.
+// value, and a Get that misses waits. Write's context ends when ctx does and when the lock is lost. It carries a
+// fencing token (rwlock.FenceFrom): a write that checks it in the source cannot overwrite a later one. Within write, an
+// Update of the key returns ErrReentrant; those of other keys can wait for each other in a circle: use UpdateMany.
 //
-// Update returns write's error, joined with what went wrong around it: ClassOf and Written say what that means. Write
-// was not called if the error
-//
-//   - is ErrClosed, or a *RedisError whose Op is update (but see Config.UpdateAnyway), at once while the breaker is
-//     open;
-//   - matches rwlock.ErrNotAcquired: ctx ended, or a lock was lost before;
-//   - is about the key, empty or of more than 65,536 bytes, or a *redis.Ring without Config.WriteLock.
-//
-// Otherwise it was called, and another one may have run beside it if the error matches rwlock.ErrLeaseLost (also
-// because of UpdateTimeout), rwlock.ErrRevoked or rwlock.ErrClosed. With a *RedisError whose Op is invalidate, the
-// invalidation is pending. Any other error than write's says that the lock's release was not acknowledged: it ends
-// within LeaseTTL.
+// Update returns write's error, joined with what went wrong around it: ClassOf says what that means, Written whether
+// write was called. It was not if the error is ErrClosed or a *RedisError whose Op is update, if it matches
+// rwlock.ErrNotAcquired (ctx ended, or a lock was lost before), or if the key is empty or has more than 65,536 bytes.
+// If it matches rwlock.ErrLeaseLost (also because of UpdateTimeout), ErrRevoked or ErrClosed, another one may have run
+// beside it. With a *RedisError whose Op is invalidate, the invalidation is pending.
 func (g *Guard) Update(ctx context.Context, key string, write func(context.Context) error) error {
 	return g.UpdateMany(ctx, []string{key}, write)
 }

@@ -14,8 +14,8 @@ import (
 
 // WarmConfig says how Warm goes about it.
 type WarmConfig struct {
-	// Batch is how many things are looked up together, and loaded with one call of LoadMany or so many of Load at a
-	// time. At most 10,000. Default: 100 with LoadMany, else a quarter of MaxLoads.
+	// Batch is how many things are looked up together, and loaded with one call of LoadMany. At most 10,000. Default:
+	// 100 with LoadMany, else a quarter of MaxLoads.
 	Batch int
 
 	// Pause is about how long Warm pauses between batches. Default: 10 ms. -1: not at all.
@@ -42,11 +42,11 @@ type Warmed struct {
 }
 
 // Warm loads the things that the cache does not have, for an instance that is to serve soon: see docs/rollout.md. Its
-// loads take only slots that nobody waits for, and EventGet does not report them.
+// loads take only slots that nobody waits for.
 //
 // Warm ends when ids do, and when ctx ends: then the error is its cause. If a load fails, it goes on, and the error is
-// a *KeyError, of the first one. The context of an Intent or a write is an error. What is rejected is loaded once more;
-// what cannot be cached (Redis does not answer, Bypass, Config.Gate) is not loaded, and counts as failed.
+// a *KeyError, of the first one. What cannot be cached is not loaded, and counts as failed. The context of an Intent or
+// a write is an error.
 func (c *Cache[K, V]) Warm(ctx context.Context, ids iter.Seq[K], cfg WarmConfig) (Warmed, error) {
 	if c == nil {
 		return Warmed{}, errNilCache
