@@ -111,8 +111,8 @@ type Config struct {
 	// answer wins. Default: as measured, from 5 ms to half of RedisTimeout. -1: never.
 	HedgeAfter time.Duration
 
-	// FailClosed makes Get return a *RedisError instead of loading when Redis is unavailable, or a stale value of the
-	// local tier. Default: false.
+	// FailClosed makes a Get that Redis does not answer return a *RedisError, or a stale value of the local tier,
+	// instead of loading. Default: false.
 	FailClosed bool
 
 	// Gate refuses keys (product:42 of a Cache) with an error: a call then loads without the cache. It is called

@@ -27,7 +27,7 @@ var (
 //
 // An empty key or tag, or a tag of more than 512 bytes, is an error, and so is a *RedisError whose Op is intend: Redis
 // does not know of the intent, so do not write. After UpdateTimeout what is named is invalidated, Also returns an
-// error, and Done one that matches rwlock.ErrLeaseLost. After Close, intents expire.
+// error, and Done returns one that matches rwlock.ErrLeaseLost. After Close, intents expire.
 func (g *Guard) Intend(ctx context.Context, first Changes, then ...Changes) (*Intent, error) {
 	if g == nil {
 		return nil, notCalled(errNilGuard)

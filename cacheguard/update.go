@@ -23,8 +23,8 @@ import (
 // Update returns write's error, joined with what went wrong around it: ClassOf says what that means, Written whether
 // write was called. It was not if the error is ErrClosed or a *RedisError whose Op is update, if it matches
 // rwlock.ErrNotAcquired (ctx ended, or a lock was lost before), or if the key is empty or has more than 65,536 bytes.
-// If it matches rwlock.ErrLeaseLost (also because of UpdateTimeout), ErrRevoked or ErrClosed, another one may have run
-// beside it. With a *RedisError whose Op is invalidate, the invalidation is pending.
+// If the error matches rwlock.ErrLeaseLost (also because of UpdateTimeout), ErrRevoked or ErrClosed, another write may
+// have run beside it. With a *RedisError whose Op is invalidate, the invalidation is pending.
 func (g *Guard) Update(ctx context.Context, key string, write func(context.Context) error) error {
 	return g.UpdateMany(ctx, []string{key}, write)
 }
