@@ -103,7 +103,8 @@ type CacheConfig[K comparable, V any] struct {
 	Clone func(V) V
 
 	// Key returns the text of a key, which may not be empty; keys of one text are the same thing. Default: the value of
-	// an integer or a string, whatever methods it has; else MarshalText or String.
+	// an integer or a string, or of a type of one, whatever methods it has; else MarshalText or String. Pointers,
+	// interfaces, and structs without such a method have none.
 	Key func(K) string
 }
 

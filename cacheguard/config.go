@@ -86,7 +86,8 @@ type Config struct {
 	// What writes may do.
 	//
 	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends, and Update returns an
-	// error. At least LeaseTTL. Default: 1 minute, or LeaseTTL if longer. -1: no limit.
+	// error; if write goes on, others can write within LeaseTTL. At least LeaseTTL. Default: 1 minute, or LeaseTTL if
+	// longer. -1: no limit.
 	UpdateTimeout time.Duration
 
 	// UpdateAnyway lets Update, Put and Intend write when Redis fails, without the lock. Default: false, they return a

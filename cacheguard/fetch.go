@@ -20,7 +20,7 @@ const (
 // Source says where Fetch gets values, and which are fresh.
 type Source[V any] struct {
 	// Judge alone judges a cached value, without StaleFor and EarlyRefresh. The caller's goroutine calls it, perhaps
-	// more than once. Default: all are fresh.
+	// more than once; it may call Get for other keys. Default: all are fresh.
 	Judge func(V) Verdict
 
 	// Load is the loader, as in Get. The value old is the one to be replaced; nil if there is none, or if it was

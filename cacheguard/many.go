@@ -12,7 +12,7 @@ import (
 )
 
 // GetMany is Get for several keys. It calls load once, within MaxLoads, for those that are not in the cache and that
-// nobody is loading on any instance.
+// nobody is loading on any instance. A key that is listed twice counts once.
 //
 //   - A key that load does not return is absent from the result, without an error, and remembered as absent for
 //     NegativeTTL. Keys that it returns unasked are ignored.

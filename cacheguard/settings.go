@@ -25,7 +25,8 @@ type LocalConfig struct {
 	// that, Redis is asked. At least 100 milliseconds. Default: 1 second. -1: TTL, unchecked.
 	MaxLag time.Duration
 
-	// HotKeys limits the tier to that many keys, those asked for most here in the last seconds. Default: 0, all keys.
+	// HotKeys limits the tier to that many keys, those asked for most here in the last seconds, about thirty times or
+	// more. Default: 0, all keys.
 	HotKeys int
 }
 

@@ -42,7 +42,7 @@ type Warmed struct {
 }
 
 // Warm loads the things that the cache does not have, for an instance that is to serve soon: see docs/rollout.md. Its
-// loads take only slots that nobody waits for.
+// loads take only slots that nobody waits for, and EventGet does not report them.
 //
 // Warm ends when ids do, and when ctx ends: then the error is its cause. If a load fails, it goes on, and the error is
 // a *KeyError, of the first one. What cannot be cached is not loaded, and counts as failed. The context of an Intent or
