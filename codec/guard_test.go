@@ -2,9 +2,14 @@ package codec_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -69,4 +74,27 @@ func TestAFleetCanChangeItsCompressionWithoutAFlush(t *testing.T) {
 	if n := size(t, env); n < int64(len(long)) {
 		t.Errorf("the entry has %d bytes: not all can read it", n)
 	}
+}
+
+// How a message holds what it has changes while somebody encodes it, which the kit does for each caller.
+func TestCallersOfAMessageDoNotRaceInTheKit(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{Codec: codec.Proto()})
+	var asking sync.WaitGroup
+	for range 64 {
+		asking.Go(func() {
+			for i := range 20 {
+				got, err := cacheguard.Get(t.Context(), env.Guard, fmt.Sprint(i), func(context.Context) (*timestamppb.Timestamp, error) {
+					return timestamppb.New(time.Unix(int64(i), 0)), nil
+				})
+				if err == nil {
+					_, err = proto.Marshal(got)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	asking.Wait()
 }

@@ -17,11 +17,21 @@ func Difference(was, is any, encode func(any) ([]byte, error)) (path, what strin
 		}
 	}()
 	a, b := reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem()
-	c := comparison{encode}
+	c := comparison{encode: encode}
 	return c.differ(a.Type().String(), a, b, 0)
 }
 
-type comparison struct{ encode func(any) ([]byte, error) }
+// Identical reports whether nothing tells apart what two *V point at, no field that others cannot see either, and no nil from what is empty. How a
+// message of Protocol Buffers holds what it has is its own affair: that changes while others encode it.
+func Identical(was, is any) bool {
+	_, what := comparison{asHeld: true}.differ("", reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem(), 0)
+	return what == ""
+}
+
+type comparison struct {
+	encode func(any) ([]byte, error)
+	asHeld bool // what encodes itself is compared by what it consists of
+}
 
 const (
 	lost    = "it does not come back"
@@ -30,8 +40,9 @@ const (
 
 func (c comparison) differ(path string, a, b reflect.Value, depth int) (string, string) {
 	switch {
-	case depth > deepest:
+	case depth > deepest, c.asHeld && isMessage(a.Type()):
 		return "", ""
+	case c.asHeld:
 	case a.Kind() != reflect.Pointer && EncodesItself(a.Type()):
 		return c.differItself(path, a, b, depth)
 	}
@@ -40,6 +51,9 @@ func (c comparison) differ(path string, a, b reflect.Value, depth int) (string, 
 
 // differWithin looks at what the value consists of, and at the fields that count.
 func (c comparison) differWithin(path string, a, b reflect.Value, depth int, counts func(reflect.StructField) bool) (string, string) {
+	if k := a.Kind(); c.asHeld && (k == reflect.Slice || k == reflect.Map) && a.IsNil() != b.IsNil() {
+		return path, changed
+	}
 	switch a.Kind() {
 	case reflect.Struct:
 		for i := range a.NumField() {
@@ -116,11 +130,10 @@ func (c comparison) differItself(path string, a, b reflect.Value, depth int) (st
 	}
 	x, err1 := c.encode(addressed(a).Interface())
 	y, err2 := c.encode(addressed(b).Interface())
-	_, isMessage := addressed(a).Type().MethodByName("ProtoReflect")
 	switch {
 	case err1 != nil || err2 != nil || !bytes.Equal(x, y):
 		return path, changed
-	case isMessage || a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Uint8:
+	case isMessage(a.Type()) || a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Uint8:
 		return "", ""
 	}
 	if at, what := c.differWithin(path, a, b, depth, reflect.StructField.IsExported); what != "" {
@@ -156,6 +169,13 @@ func ask(a, b reflect.Value) (same, known bool) {
 		}
 	}
 	return false, false
+}
+
+// isMessage reports whether the type is one of Protocol Buffers.
+func isMessage(t reflect.Type) bool {
+	_, is := t.MethodByName("ProtoReflect")
+	_, by := reflect.PointerTo(t).MethodByName("ProtoReflect")
+	return t.Kind() != reflect.Interface && (is || by)
 }
 
 // EncodesItself reports whether values of the type, or pointers to them, have a method by which codecs encode them, so that their fields mean nothing.
