@@ -185,12 +185,12 @@ func BenchmarkBulk(b *testing.B) {
 	}
 }
 
-// BenchmarkGetBesideBulk is how long single Gets of other keys take beside a caller that gets 10,000 keys all the time.
+// BenchmarkGetBesideBulk is how long single Gets of other keys take beside a caller that gets 10,000 keys all the time, with the library or by hand.
 func BenchmarkGetBesideBulk(b *testing.B) {
 	for _, way := range []struct {
 		name string
 		bulk
-	}{{"nothing", nil}, {"warm", bulkWarm}, {"cold", bulkCold}} {
+	}{{"nothing", nil}, {"warm", bulkWarm}, {"warm by hand", byHandWarm}, {"cold", bulkCold}, {"cold by hand", byHandCold}} {
 		b.Run(way.name, func(b *testing.B) {
 			rdb := client(b)
 			g := countedGuard(b, rdb, cacheguard.Config{})

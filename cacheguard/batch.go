@@ -8,8 +8,12 @@ import (
 	"github.com/cacheguard/go/internal/cache/limit"
 )
 
-// maxScripts is how many keys of a batch ask for their leases at once.
-const maxScripts = 256
+// How many keys of a batch ask for their leases at once: fewer where Redis is near, and the processor is what keeps
+// others waiting.
+const (
+	maxScripts     = 256
+	maxScriptsNear = 64
+)
 
 // batch is the one load call of a GetMany. Each of its keys has a flight, as for a Get: Gets and other batches may join
 // the flight, and it asks for the key's lease. A flight that gets its lease calls obtain; one that finds nothing to
@@ -31,8 +35,11 @@ type batchLoad func(ctx context.Context, keys []string) (map[string]any, error)
 
 // open makes the call of the batch.
 func (b *batch) open(ctx context.Context, s limit.Slot, keys []string) *batch {
-	b.loading, b.scriptSlots = newLoading(ctx, &b.guard.loaders, b.policy.kind), make(chan struct{}, maxScripts)
-	loaders := &b.guard.loaders
+	loaders, scripts := &b.guard.loaders, maxScripts
+	if b.guard.link.RoundTrip(keys[0]) < readFirst {
+		scripts = maxScriptsNear
+	}
+	b.loading, b.scriptSlots = newLoading(ctx, loaders, b.policy.kind), make(chan struct{}, scripts)
 	b.Call = gather.New(context.WithValue(context.WithoutCancel(ctx), loadingKey{}, b.loading), gather.Config{
 		Run: b.run, Go: b.guard.life.Go, // owner: the Guard; stop: its context ends when nobody waits; joined by Close
 		Free: func() { loaders.limits.Free(s) },
@@ -65,8 +72,6 @@ func (b *batch) obtain(ctx context.Context, key string) (any, error) {
 }
 
 func (b *batch) loadOne(ctx context.Context, key string) (any, error) {
-	ctx, cancel := b.guard.loaders.withTimeout(ctx, key)
-	defer cancel()
 	values, err := b.load(ctx, []string{key})
 	if value, found := values[key]; found || err != nil {
 		return value, err

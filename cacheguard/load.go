@@ -124,12 +124,12 @@ func (l *loaders) run(ctx context.Context, j *load, s limit.Slot) loaded {
 
 // alone runs a loader on a goroutine of its own.
 func (l *loaders) alone(ctx context.Context, j *load, load *loading, s limit.Slot) loaded {
-	ctx, cancel := l.withTimeoutOf(ctx, j)
+	ctx, cancel := l.withTimeout(ctx, j.key)
 	done := make(chan loaded, 1)
 	l.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
 		defer cancel()
 		defer l.limits.Free(s)
-		l.runProtected(ctx, j, load, func(out loaded) { done <- out })
+		l.runProtected(ctx, load.begin(ctx), j, load, func(out loaded) { done <- out })
 	})
 	return l.await(ctx, j, done)
 }
@@ -152,7 +152,7 @@ func (l *loaders) gathered(ctx context.Context, j *load, load *loading, s limit.
 			})
 		}
 	}()
-	l.runProtected(ctx, j, load, func(o loaded) { out = o })
+	l.runProtected(ctx, ctx, j, load, func(o loaded) { out = o })
 	return out
 }
 
@@ -284,14 +284,6 @@ func outlives[T any](l *loaders, key string, cause error, done <-chan T) {
 	})
 }
 
-// withTimeoutOf is withTimeout for the load of a key. A batch has one timeout, for its call, after the wait for a slot.
-func (l *loaders) withTimeoutOf(ctx context.Context, j *load) (context.Context, context.CancelFunc) {
-	if j.batch != nil {
-		return context.WithCancel(ctx)
-	}
-	return l.withTimeout(ctx, j.key)
-}
-
 func (l *loaders) withTimeout(ctx context.Context, key string) (context.Context, context.CancelFunc) {
 	if l.cfg.LoadTimeout == off {
 		return context.WithCancel(ctx)
@@ -300,13 +292,9 @@ func (l *loaders) withTimeout(ctx context.Context, key string) (context.Context,
 }
 
 // runProtected calls the loader and always done, also when the loader panics or ends its goroutine.
-func (l *loaders) runProtected(ctx context.Context, j *load, load *loading, done func(loaded)) {
+func (l *loaders) runProtected(ctx, within context.Context, j *load, load *loading, done func(loaded)) {
 	var out loaded
 	var tags []string
-	within := ctx
-	if j.batch == nil { // else it only waits for the batch's
-		within = load.begin(ctx)
-	}
 	start := l.cfg.clock.Now()
 	l.protect(ctx, j.key, func() (err error) {
 		out.value, err = j.run(within)

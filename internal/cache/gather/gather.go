@@ -35,35 +35,27 @@ type Call struct {
 	ctx     context.Context //nolint:containedctx // of the call: ends when nobody waits for it any more
 	cancel  context.CancelFunc
 	settled chan struct{} // closed when nobody is on the way
+	turns   chan struct{} // has one for each member that may take the result now
 	result  map[string]any
 	err     error
 
 	mu       sync.Mutex
 	open     map[string]struct{} // on their way
 	obtained map[string]struct{}
-	waves    []*wave // of those that wait for the result
-	woken    int     // waves
-	waiting  int     // members that wait for the result
+	waiting  int // members that wait for the result
 	begun    bool
 	started  bool // the loader runs: nobody may obtain
 	finished bool
 }
 
-// wave are members that get the result at the same time: once those of the wave before have had their turn. Thousands
-// that are woken together would keep everybody else in the process waiting for a processor.
-type wave struct {
-	turn    chan struct{} // closed when it has come
-	members int           // ever
-	waiting int
-}
-
-// waveSize is some tenths of a millisecond of work, and more than enough for all processors.
-const waveSize = 64
+// atOnce is how many members get the result at the same time: thousands that are woken together would keep everybody
+// else in the process waiting for a processor. It is some tenths of a millisecond of work.
+const atOnce = 64
 
 // New makes a Call for the keys, whose loads are on their way. The context has no end of its own.
 func New(ctx context.Context, cfg Config, keys ...string) *Call {
 	c := &Call{
-		cfg: cfg, settled: make(chan struct{}), Returned: make(chan struct{}),
+		cfg: cfg, settled: make(chan struct{}), turns: make(chan struct{}, atOnce), Returned: make(chan struct{}),
 		open: make(map[string]struct{}, len(keys)), obtained: make(map[string]struct{}, len(keys)),
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
@@ -133,7 +125,7 @@ func (c *Call) Obtain(ctx context.Context, key string) (r Result, ok bool) {
 	}
 	delete(c.open, key)
 	c.obtained[key] = struct{}{}
-	w := c.joinLocked()
+	c.waiting++
 	c.settleLocked()
 	if !c.begun {
 		c.begun = true
@@ -141,47 +133,21 @@ func (c *Call) Obtain(ctx context.Context, key string) (r Result, ok bool) {
 	}
 	c.mu.Unlock()
 	select {
-	case <-w.turn:
+	case <-c.turns:
 	case <-ctx.Done():
-		return Result{Err: context.Cause(ctx), Runs: c.leave(key, w)}, true
+		return Result{Err: context.Cause(ctx), Runs: c.leave(key)}, true
 	}
-	runs := c.leave(key, w)
+	runs := c.leave(key)
+	c.turns <- struct{}{} // there is room
 	value, found := c.result[key]
 	return Result{value, found, c.err, runs}, true
 }
 
-// joinLocked adds a member to the last wave.
-func (c *Call) joinLocked() *wave {
-	c.waiting++
-	if n := len(c.waves); n == 0 || c.waves[n-1].members == waveSize {
-		c.waves = append(c.waves, &wave{turn: make(chan struct{})})
-	}
-	w := c.waves[len(c.waves)-1]
-	w.members++
-	w.waiting++
-	return w
-}
-
-// wakeLocked wakes the next wave in which somebody waits.
-func (c *Call) wakeLocked() {
-	for ; c.woken < len(c.waves); c.woken++ {
-		w := c.waves[c.woken]
-		close(w.turn)
-		if w.waiting > 0 {
-			c.woken++
-			return
-		}
-	}
-}
-
 // leave is called by a member that does not wait any more. It reports whether the loader has been called.
-func (c *Call) leave(key string, w *wave) bool {
+func (c *Call) leave(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting--
-	if w.waiting--; c.finished && w.waiting == 0 && w == c.waves[c.woken-1] {
-		c.wakeLocked()
-	}
 	if !c.started {
 		delete(c.obtained, key)
 	}
@@ -229,5 +195,7 @@ func (c *Call) finish(result map[string]any, err error) {
 		return
 	}
 	c.finished, c.result, c.err = true, result, err
-	c.wakeLocked()
+	for range atOnce {
+		c.turns <- struct{}{}
+	}
 }

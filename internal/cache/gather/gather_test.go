@@ -135,12 +135,12 @@ func TestMembersDoNotWaitForALoaderThatIgnoresItsLimitButItKeepsItsRight(t *test
 	<-s.freed
 }
 
-// A wave that has left, before its turn, holds up nobody.
-func TestMembersGetTheirTurnWaveAfterWave(t *testing.T) {
+// Those that have left, before their turn, hold up nobody.
+func TestMembersTakeTheResultInTurn(t *testing.T) {
 	t.Parallel()
 	for gone := range 3 {
 		s := newStage(t)
-		keys := make([]string, 3*waveSize-1)
+		keys := make([]string, 3*atOnce-1)
 		for i := range keys {
 			keys[i] = fmt.Sprint(i)
 		}
@@ -149,7 +149,7 @@ func TestMembersGetTheirTurnWaveAfterWave(t *testing.T) {
 		var got []<-chan outcome
 		for i, key := range keys {
 			of := context.Background()
-			if i/waveSize == gone {
+			if i/atOnce == gone {
 				of = ctx
 			}
 			got = append(got, obtain(of, c, key))
@@ -157,12 +157,12 @@ func TestMembersGetTheirTurnWaveAfterWave(t *testing.T) {
 		}
 		<-s.calls
 		cancel()
-		for i := gone * waveSize; i < min((gone+1)*waveSize, len(keys)); i++ {
+		for i := gone * atOnce; i < min((gone+1)*atOnce, len(keys)); i++ {
 			expect.ErrorIs(t, (<-got[i]).Err, context.Canceled)
 		}
 		s.release <- nil
 		for i, key := range keys {
-			if i/waveSize != gone {
+			if i/atOnce != gone {
 				expect.Equal(t, key, (<-got[i]).Value, any("v:"+key))
 			}
 		}

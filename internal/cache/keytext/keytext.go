@@ -46,7 +46,7 @@ func Of[K any]() (Text[K], error) {
 	case t.Implements(stringer) && !promoted(t, stringer) && !promoted(t, marshaler):
 		return Text[K]{of: func(k K) string { return any(k).(fmt.Stringer).String() }}, nil
 	}
-	return Text[K]{}, fmt.Errorf("set it, as %v is no integer and no string, and has neither MarshalText nor String of its own", t)
+	return Text[K]{}, fmt.Errorf("set it, as %v is no integer and no string, and has no MarshalText and no String, or embeds a type with one", t)
 }
 
 // promoted reports whether a struct may have its text from an embedded field, which ignores the other fields.
