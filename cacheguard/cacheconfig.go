@@ -99,7 +99,8 @@ type CacheConfig[K comparable, V any] struct {
 	// Codec encodes values other than []byte and string.
 	Codec Codec
 
-	// Clone copies what callers may share, of the local tier or of a load. Default: none, values are read-only.
+	// Clone copies what callers may share, of the local tier or of a load. Load gives away what it returns. Default:
+	// none, values are read-only.
 	Clone func(V) V
 
 	// Key returns the text of a key, which may not be empty; keys of one text are the same thing. Default: the value of

@@ -45,7 +45,7 @@ type Config struct {
 	NegativeTTL time.Duration
 
 	// FailureTTL bounds how long any other error of a loader is returned without a load: 50 ms, doubling with each
-	// failure in a row. Default: 5 seconds, the longest. -1: not at all.
+	// failure in a row. Only Invalidate of the key ends it, no tag. Default: 5 seconds, the longest. -1: not at all.
 	FailureTTL time.Duration
 
 	// Jitter shortens each TTL by a random share of up to this much. From 0 to 1. Default: 0.1. -1: off.
@@ -129,7 +129,7 @@ type Config struct {
 	Compression Compression
 
 	// MaxValueBytes bounds what is stored, encoded, before compression; larger values reach their callers alone.
-	// Instances should agree on it. Default: 8 MiB. -1: no limit but what Redis takes within RedisTimeout, and 512 MiB.
+	// Default: 8 MiB. -1: no limit but what Redis takes within RedisTimeout, and 512 MiB.
 	MaxValueBytes int
 
 	// What is reported.

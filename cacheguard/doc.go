@@ -27,7 +27,7 @@
 //
 // # Limits
 //
-// docs/guarantees.md has all of them. A program must know these:
+// A program must know these; docs/guarantees.md has all:
 //
 //   - Callers share decoded values: copy what you want to change. With encoding/json, unexported fields and the types
 //     behind an interface are lost.

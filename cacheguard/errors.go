@@ -25,8 +25,7 @@ var (
 	ErrClosed = errors.New("cacheguard: guard is closed")
 
 	// ErrReentrant is returned to a loader that asks, directly or through other loaders, for its own key, and to an
-	// Update within the write of another one of the key, by the context that they were given. Loaders of different
-	// calls that ask for each other's keys wait until LoadTimeout.
+	// Update within the write of another one of the key, by the context that they were given.
 	ErrReentrant = errors.New("cacheguard: call would wait for itself")
 )
 
@@ -75,9 +74,9 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after it failed. It has
-// the loader's text and Class, and matches what its error matched of this package, package mutex,
-// context.DeadlineExceeded, CacheConfig.Errors and ErrorCodec.
+// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after it failed. Message
+// is the loader's text, for clients: Error adds the key. It has the loader's Class, and matches what its error matched
+// of this package, package mutex, context.DeadlineExceeded, CacheConfig.Errors and ErrorCodec.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it
@@ -212,7 +211,7 @@ func givenUp(ctx context.Context, err error) error {
 }
 
 // ErrNotReplicated is matched by the *RedisError of what fewer replicas than Config.Replicas acknowledged in time,
-// though the primary did. All packages of the library share it.
+// though the primary did.
 var ErrNotReplicated = send.ErrNotReplicated
 
 // loadTimeout is why a load was ended. Few are, so its text is made only when somebody reads it.

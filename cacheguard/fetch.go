@@ -19,8 +19,8 @@ const (
 
 // Source says where Fetch gets values, and which are fresh.
 type Source[V any] struct {
-	// Judge alone judges a cached value, without StaleFor and EarlyRefresh. The caller's goroutine calls it, perhaps
-	// more than once; it may call Get for other keys. Default: all are fresh.
+	// Judge alone judges a cached value, without StaleFor and EarlyRefresh. It may be called more than once. Default:
+	// all are fresh.
 	Judge func(V) Verdict
 
 	// Load is the loader, as in Get. The value old is the one to be replaced; nil if there is none, or if it was
@@ -28,8 +28,7 @@ type Source[V any] struct {
 	// Default: Fetch loads nothing, and returns ErrNotCached.
 	Load func(ctx context.Context, old *V) (V, error)
 
-	// Tags are tags beside those of SetTags, known before Load begins: an InvalidateTags of others meanwhile does not
-	// keep the value from being stored.
+	// Tags are tags beside those of SetTags, known before Load begins.
 	Tags []string
 
 	// DespiteTags reports whether this call may use a value with an invalidated tag. Default: none.
@@ -68,8 +67,7 @@ func (p *Past) IsWanted() bool { return p.wanted.Load() }
 type Made struct{ stamp protocol.Stamp }
 
 // Fetch is Get for values that carry their own freshness, as HTTP responses do; SetTTL sets how long they stay in the
-// cache. While Redis does not answer and StaleFor is set, the value may be from the local tier, unless Judge wants it
-// replaced.
+// cache.
 func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Outcome, error) {
 	if g == nil {
 		var none V

@@ -28,7 +28,7 @@ const (
 )
 
 // Inspection is the state of a key, in Redis and on this instance, without the value. Durations are by the clock of the
-// key's server, to the millisecond.
+// key's server.
 type Inspection struct {
 	Key   string
 	State EntryState
@@ -86,9 +86,8 @@ type Here struct {
 	Cut      bool // the circuit breaker is open
 }
 
-// Inspect shows the state of a key, and changes nothing. It makes a request or two, even while a circuit breaker is
-// open. When Redis fails, the error is a *RedisError, and when ctx ends, that of ctx: the Inspection then has only
-// Here.
+// Inspect shows the state of a key, and changes nothing. When Redis fails, the error is a *RedisError, and when ctx
+// ends, that of ctx: the Inspection then has only Here.
 func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	if err := g.begin(); err != nil {
 		return Inspection{}, err

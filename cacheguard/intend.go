@@ -19,7 +19,7 @@ var (
 )
 
 // Intend announces that a transaction, which begins and commits elsewhere, changes what is named. It is called before
-// the commit, and Done after it, with a round trip each; see the example.
+// the commit, and Done after it, with a round trip each.
 //
 // Done invalidates everything named; if this process dies, the end of the intent does, within twice LeaseTTL, but for
 // limits in docs/guarantees.md. Nobody waits for an intent: reads are answered and loaded as usual, but nothing cached

@@ -199,7 +199,7 @@ func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
 	return c.guard.Invalidate(ctx, all...)
 }
 
-// InvalidateAll is Invalidate for all things of this kind, including those being loaded, in a round trip.
+// InvalidateAll is Invalidate for all things of this kind, in a round trip. An Intent names a tag of all, instead.
 func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 	if c == nil {
 		return errNilCache

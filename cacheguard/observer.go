@@ -44,7 +44,7 @@ type Event struct {
 	On      bool          // whether something that lasts begins
 	Err     error
 
-	Attrs []any // more for people, as slog has it: names, each with its value
+	Attrs []any // more for people, as slog has it
 }
 
 // What is a kind of event.
@@ -186,8 +186,7 @@ type Hooks struct {
 	Begin func(ctx context.Context, task Task, keys []string) (context.Context, func(End))
 
 	// Origin returns up to 24 bytes of text about a load, such as its trace, for the End of the calls that wait for it,
-	// here and on other instances. The context is of the call that made the load necessary. Anyone who may write to
-	// Redis can forge it.
+	// here and on other instances. It can be forged by who may write to Redis.
 	Origin func(ctx context.Context) string
 }
 

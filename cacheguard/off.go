@@ -15,7 +15,7 @@ var errBypassed = whyoff.ErrBypassed
 
 // Bypass turns the cache off for this Guard, or on again. Calls that begin while it is off load without it, also with
 // FailClosed; their loads are shared and bounded as usual, and store nothing. Invalidations and writes work as usual,
-// so the cache stays right. A BypassFleet goes on.
+// so the cache stays right.
 func (g *Guard) Bypass(on bool) {
 	if g != nil {
 		g.off.Here(on)

@@ -24,8 +24,8 @@ import (
 )
 
 // New returns a Guard. It does no I/O and starts no goroutine: an unreachable Redis is not an error here. The error
-// names every field of cfg that is out of range. New refuses a client that may read from anywhere but the primary (a
-// client-side cache, a cluster's replicas), but cannot see that a failover client is ReplicaOnly.
+// names every field of cfg that is out of range. New refuses a client that may read from anywhere but the primary, but
+// cannot see that a failover client is ReplicaOnly.
 func New(rdb Redis, cfg Config) (*Guard, error) {
 	err := errors.Join(goredis.CheckPrimary(rdb), checkLocal(rdb, &cfg), send.CheckReplicas(rdb, cfg.Replicas), cfg.check())
 	if err != nil {

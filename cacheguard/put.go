@@ -13,8 +13,8 @@ import (
 
 // Put is Update for a write that returns the new value of the source, and stores it in the step that ends the update,
 // so that the first Get afterwards is a hit. TTL, Jitter, StaleFor and Tags apply as to a load, and write can use
-// SetTags and SetTTL. The key is merely invalidated if write fails, the lock is lost, something else invalidates the
-// key or a tag of the value, Redis refuses the value, the Guard is bypassed, or the context is of another transaction.
+// SetTags and SetTTL. Where that cannot be, as something else invalidates the key meanwhile, the key is merely
+// invalidated.
 func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) (V, error)) error {
 	if c == nil {
 		return notCalled(errNilCache)

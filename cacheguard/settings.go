@@ -69,8 +69,8 @@ type WriteLock interface {
 	DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error
 }
 
-// Codec turns values other than []byte and string into bytes and back. Callers of a load get what the loader returned,
-// others what the Codec makes of it: codec.Checked finds what differs. What it does not decode is loaded again.
+// Codec turns values other than []byte and string into bytes and back. What it does not decode is loaded again.
+// codec.Checked finds what comes back otherwise.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error // v is a pointer
@@ -92,7 +92,7 @@ type Compression interface {
 	Compress(payload []byte) []byte
 
 	// Decompress reverses Compress of one of the Formats. A result of more than limit bytes is an error, and not
-	// allocated. The result is the caller's.
+	// allocated.
 	Decompress(format byte, packed []byte, limit int) ([]byte, error)
 }
 

@@ -80,7 +80,7 @@ func (s Stats) listed() []count.Number {
 	return *s.numbers
 }
 
-// Stats returns what the Guard is doing, for metrics. It takes longer with many loads: not for every request.
+// Stats returns what the Guard is doing: for metrics, not for every request.
 func (g *Guard) Stats() Stats {
 	if g == nil {
 		return Stats{}

@@ -21,8 +21,7 @@ import (
 // Update of the key returns ErrReentrant; those of other keys can wait for each other in a circle: use UpdateMany.
 //
 // Update returns write's error, joined with what went wrong around it: ClassOf says what that means, Written whether
-// write was called. It was not if the error is ErrClosed or a *RedisError whose Op is update, if it matches
-// rwlock.ErrNotAcquired (ctx ended, or a lock was lost before), or if the key is empty or has more than 65,536 bytes.
+// write was called. It was not, for one, if the key is empty or has more than 65,536 bytes.
 // If the error matches rwlock.ErrLeaseLost (also because of UpdateTimeout), ErrRevoked or ErrClosed, another write may
 // have run beside it. With a *RedisError whose Op is invalidate, the invalidation is pending.
 func (g *Guard) Update(ctx context.Context, key string, write func(context.Context) error) error {
@@ -30,7 +29,7 @@ func (g *Guard) Update(ctx context.Context, key string, write func(context.Conte
 }
 
 // UpdateMany is Update for several keys. It takes their locks in one order everywhere, so overlapping updates do not
-// wait for one another in a circle. The fence is of the last key in byte order.
+// wait for one another in a circle.
 func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(context.Context) error) error {
 	return g.update(ctx, keys, nil, write)
 }

@@ -45,8 +45,7 @@ type Warmed struct {
 // loads take only slots that nobody waits for, and EventGet does not report them.
 //
 // Warm ends when ids do, and when ctx ends: then the error is its cause. If a load fails, it goes on, and the error is
-// a *KeyError, of the first one. What cannot be cached is not loaded, and counts as failed. The context of an Intent or
-// a write is an error.
+// a *KeyError, of the first one. What cannot be cached is not loaded, and counts as failed.
 func (c *Cache[K, V]) Warm(ctx context.Context, ids iter.Seq[K], cfg WarmConfig) (Warmed, error) {
 	if c == nil {
 		return Warmed{}, errNilCache
