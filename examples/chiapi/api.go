@@ -104,13 +104,13 @@ func answer(w http.ResponseWriter, what any, err error, tag string) {
 }
 
 func fail(w http.ResponseWriter, err error) {
-	switch {
-	case errors.Is(err, sql.ErrNoRows): // the database's own word
+	switch cacheguard.ClassOf(err, sql.ErrNoRows) {
+	case cacheguard.ClassAbsent: // the database's own word
 		http.Error(w, "there is none", http.StatusNotFound)
-	case cacheguard.ClassOf(err) == cacheguard.ClassCommitted: // the price has changed, and the Guard goes on telling Redis
+	case cacheguard.ClassCommitted: // the price has changed, and the Guard goes on telling Redis
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		http.Error(w, "try again", http.StatusServiceUnavailable)
 	}
 }
 

@@ -10,16 +10,19 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/cacheguard/go/cacheguard"
 )
 
 // Needs is a middleware of chi and net/http: it admits requests with the permission.
 func (a *Access) Needs(permission string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			switch err := a.Admit(r.Context(), bearer(r.Header.Get("Authorization")), permission); {
-			case err == nil:
+			err := a.Admit(r.Context(), bearer(r.Header.Get("Authorization")), permission)
+			switch class := cacheguard.ClassOf(err, ErrUnknown); {
+			case class == cacheguard.ClassNone:
 				next.ServeHTTP(w, r)
-			case errors.Is(err, ErrUnknown):
+			case class == cacheguard.ClassAbsent:
 				w.Header().Set("WWW-Authenticate", "Bearer")
 				http.Error(w, "sign in", http.StatusUnauthorized)
 			case errors.Is(err, ErrForbidden):
@@ -43,10 +46,11 @@ func (a *Access) Interceptor(needs map[string]string) grpc.UnaryServerIntercepto
 		if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) == 1 {
 			token = bearer(values[0])
 		}
-		switch err := a.Admit(ctx, token, permission); {
-		case err == nil:
+		err := a.Admit(ctx, token, permission)
+		switch class := cacheguard.ClassOf(err, ErrUnknown); {
+		case class == cacheguard.ClassNone:
 			return handler(ctx, req)
-		case errors.Is(err, ErrUnknown):
+		case class == cacheguard.ClassAbsent:
 			return nil, status.Error(codes.Unauthenticated, "sign in")
 		case errors.Is(err, ErrForbidden):
 			return nil, status.Error(codes.PermissionDenied, "not yours")
