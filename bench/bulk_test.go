@@ -8,13 +8,17 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/dtm-labs/rockscache"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/distance"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // product is what a page lists by the hundred, and a report by the thousand.
@@ -24,7 +28,7 @@ type product struct {
 }
 
 // bulk is a way to get many keys: each call of next is with keys of its own, or with the same.
-type bulk func(b *testing.B, rdb *redis.Client, n int) (prepare func(), do func() error)
+type bulk func(b *testing.B, rdb redis.UniversalClient, n int) (prepare func(), do func() error)
 
 func products(_ context.Context, keys []string) (map[string]product, error) {
 	all := make(map[string]product, len(keys))
@@ -35,23 +39,23 @@ func products(_ context.Context, keys []string) (map[string]product, error) {
 }
 
 // bulkCold gets keys that nobody has asked for.
-func bulkCold(b *testing.B, rdb *redis.Client, n int) (prepare func(), do func() error) {
+func bulkCold(b *testing.B, rdb redis.UniversalClient, n int) (prepare func(), do func() error) {
 	g := countedGuard(b, rdb, cacheguard.Config{})
 	var keys []string
 	return func() { keys, _ = manyKeys(n) }, func() error { return bulkOf(b, g, keys) }
 }
 
 // bulkWarm gets the same keys again, from Redis.
-func bulkWarm(b *testing.B, rdb *redis.Client, n int) (prepare func(), do func() error) {
+func bulkWarm(b *testing.B, rdb redis.UniversalClient, n int) (prepare func(), do func() error) {
 	return bulkAgain(b, rdb, n, cacheguard.Config{})
 }
 
 // bulkLocal gets them from the local tier.
-func bulkLocal(b *testing.B, rdb *redis.Client, n int) (prepare func(), do func() error) {
+func bulkLocal(b *testing.B, rdb redis.UniversalClient, n int) (prepare func(), do func() error) {
 	return bulkAgain(b, rdb, n, cacheguard.Config{Local: cacheguard.LocalConfig{MaxBytes: 1 << 30}})
 }
 
-func bulkAgain(b *testing.B, rdb *redis.Client, n int, cfg cacheguard.Config) (prepare func(), do func() error) {
+func bulkAgain(b *testing.B, rdb redis.UniversalClient, n int, cfg cacheguard.Config) (prepare func(), do func() error) {
 	g := countedGuard(b, rdb, cfg)
 	keys, _ := manyKeys(n)
 	for range 3 { // what is asked for twice is kept
@@ -72,7 +76,7 @@ func bulkOf(b *testing.B, g *cacheguard.Guard, keys []string) error {
 }
 
 // bulkInvalidate invalidates keys that are there, and that nobody stores any more: who gets them again waits for that.
-func bulkInvalidate(b *testing.B, rdb *redis.Client, n int) (prepare func(), do func() error) {
+func bulkInvalidate(b *testing.B, rdb redis.UniversalClient, n int) (prepare func(), do func() error) {
 	g := countedGuard(b, rdb, cacheguard.Config{})
 	keys, _ := manyKeys(n)
 	return func() {
@@ -87,12 +91,12 @@ func bulkInvalidate(b *testing.B, rdb *redis.Client, n int) (prepare func(), do 
 }
 
 // byHandCold is what a user would write: one MGET, one load, one pipeline of SETs.
-func byHandCold(b *testing.B, rdb *redis.Client, n int) (prepare func(), do func() error) {
+func byHandCold(b *testing.B, rdb redis.UniversalClient, n int) (prepare func(), do func() error) {
 	var keys []string
 	return func() { _, keys = manyKeys(n) }, func() error { return byHandOf(b, rdb, keys) }
 }
 
-func byHandWarm(b *testing.B, rdb *redis.Client, n int) (prepare func(), do func() error) {
+func byHandWarm(b *testing.B, rdb redis.UniversalClient, n int) (prepare func(), do func() error) {
 	_, keys := manyKeys(n)
 	if err := byHandOf(b, rdb, keys); err != nil {
 		b.Fatal(err)
@@ -100,9 +104,9 @@ func byHandWarm(b *testing.B, rdb *redis.Client, n int) (prepare func(), do func
 	return func() {}, func() error { return byHandOf(b, rdb, keys) }
 }
 
-func byHandOf(b *testing.B, rdb *redis.Client, keys []string) error {
+func byHandOf(b *testing.B, rdb redis.UniversalClient, keys []string) error {
 	b.Helper()
-	read, err := rdb.MGet(b.Context(), keys...).Result()
+	read, err := readByHand(b.Context(), rdb, keys)
 	if err != nil {
 		return err
 	}
@@ -133,6 +137,67 @@ func byHandOf(b *testing.B, rdb *redis.Client, keys []string) error {
 	return errors.Join(err, failed)
 }
 
+// readByHand is one MGET; on a cluster, which has the keys on several nodes, a pipeline of GETs.
+func readByHand(ctx context.Context, rdb redis.UniversalClient, keys []string) (read []any, err error) {
+	if _, several := rdb.(*redis.ClusterClient); !several {
+		return rdb.MGet(ctx, keys...).Result()
+	}
+	pipe := rdb.Pipeline()
+	for _, key := range keys {
+		pipe.Get(ctx, key)
+	}
+	cmds, err := pipe.Exec(ctx)
+	for _, cmd := range cmds {
+		if text := cmd.(*redis.StringCmd); text.Err() == nil { //nolint:forcetypeassert // of GET
+			read = append(read, text.Val())
+		} else {
+			read = append(read, nil)
+		}
+	}
+	if errors.Is(err, redis.Nil) {
+		err = nil
+	}
+	return read, err
+}
+
+// rockscacheCold and rockscacheWarm get them with FetchBatch2 of rockscache, which locks each key.
+func rockscacheCold(b *testing.B, rdb redis.UniversalClient, n int) (prepare func(), do func() error) {
+	c := rockscache.NewClient(rdb, rockscache.NewDefaultOptions())
+	var keys []string
+	return func() { _, keys = manyKeys(n) }, func() error { return rockscacheOf(b, c, keys) }
+}
+
+func rockscacheWarm(b *testing.B, rdb redis.UniversalClient, n int) (prepare func(), do func() error) {
+	c := rockscache.NewClient(rdb, rockscache.NewDefaultOptions())
+	_, keys := manyKeys(n)
+	if err := rockscacheOf(b, c, keys); err != nil {
+		b.Fatal(err)
+	}
+	return func() {}, func() error { return rockscacheOf(b, c, keys) }
+}
+
+func rockscacheOf(b *testing.B, c *rockscache.Client, keys []string) error {
+	b.Helper()
+	got := make(map[int]product, len(keys))
+	all, err := c.FetchBatch2(b.Context(), keys, ttl, func(idxs []int) (map[int]string, error) {
+		texts := make(map[int]string, len(idxs))
+		for _, i := range idxs {
+			text, _ := json.Marshal(product{keys[i], "the product " + keys[i], i}) // it has no reason to fail
+			texts[i] = string(text)
+		}
+		return texts, nil
+	})
+	for i, text := range all {
+		var p product
+		err = errors.Join(err, json.Unmarshal([]byte(text), &p))
+		got[i] = p
+	}
+	if err == nil && len(got) != len(keys) {
+		err = fmt.Errorf("%d values of %d", len(got), len(keys))
+	}
+	return err
+}
+
 // bulks are in the order of the table.
 var bulks = []struct {
 	name string
@@ -144,45 +209,83 @@ var bulks = []struct {
 	{"warm by hand", byHandWarm},
 	{"local", bulkLocal},
 	{"invalidate", bulkInvalidate},
+	{"cold with rockscache", rockscacheCold},
+	{"warm with rockscache", rockscacheWarm},
 }
 
 // BenchmarkBulk is what many keys at once cost by key, beside one MGET, json.Unmarshal and one pipeline of SETs by
 // hand, on the loopback interface, with a load that takes no time.
 func BenchmarkBulk(b *testing.B) {
+	sizes := []int{100, 1_000, 10_000}
+	if os.Getenv("BULK") == "all" {
+		sizes = append(sizes, 50_000, 100_000) // minutes, and gigabytes
+	}
+	benchmarkBulks(b, func(b *testing.B) redis.UniversalClient { return client(b) }, sizes)
+}
+
+// BenchmarkBulkAway is BenchmarkBulk with a round trip.
+func BenchmarkBulkAway(b *testing.B) {
+	for _, roundTrip := range []time.Duration{300 * time.Microsecond, time.Millisecond} {
+		b.Run(roundTrip.String(), func(b *testing.B) {
+			road, err := distance.Apart(shared.Addr(), roundTrip)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { _ = road.Close() })
+			benchmarkBulks(b, func(b *testing.B) redis.UniversalClient {
+				rdb := redis.NewClient(&redis.Options{Addr: road.Addr(), PoolSize: poolSize})
+				b.Cleanup(func() { _ = rdb.Close() })
+				return rdb
+			}, []int{100, 1_000})
+		})
+	}
+}
+
+// BenchmarkBulkCluster is BenchmarkBulk on three nodes.
+func BenchmarkBulkCluster(b *testing.B) {
+	cluster := redistest.StartCluster(b, 0)
+	benchmarkBulks(b, func(b *testing.B) redis.UniversalClient {
+		return cluster.Client(b, func(o *redis.ClusterOptions) { o.PoolSize = poolSize })
+	}, []int{100, 1_000})
+}
+
+func benchmarkBulks(b *testing.B, newClient func(*testing.B) redis.UniversalClient, sizes []int) {
+	b.Helper()
 	for _, way := range bulks {
-		sizes := []int{100, 1_000, 10_000}
-		if os.Getenv("BULK") == "all" {
-			sizes = append(sizes, 50_000, 100_000) // minutes, and gigabytes
+		if _, on := newClient(b).(*redis.ClusterClient); on && strings.Contains(way.name, "rockscache") {
+			continue // which needs all keys in one slot
 		}
 		for _, n := range sizes {
-			b.Run(fmt.Sprintf("%s/%d", way.name, n), func(b *testing.B) {
-				rdb := client(b)
-				prepare, do := way.bulk(b, rdb, n)
-				var before, after runtime.MemStats
-				var took, cpu time.Duration
-				var allocs, bytes uint64
-				for b.Loop() {
-					b.StopTimer()
-					prepare()
-					runtime.ReadMemStats(&before)
-					began, used := time.Now(), scenario.ProcessTime()
-					b.StartTimer()
-					if err := do(); err != nil {
-						b.Fatal(err)
-					}
-					took, cpu = took+time.Since(began), cpu+scenario.ProcessTime()-used
-					runtime.ReadMemStats(&after)
-					allocs, bytes = allocs+after.Mallocs-before.Mallocs, bytes+after.TotalAlloc-before.TotalAlloc
-				}
-				keys := float64(b.N * n)
-				b.ReportMetric(float64(took)/float64(time.Microsecond)/keys, "us/key")
-				b.ReportMetric(float64(cpu)/float64(time.Microsecond)/keys, "cpu-us/key")
-				b.ReportMetric(float64(allocs)/keys, "allocs/key")
-				b.ReportMetric(float64(bytes)/keys, "B/key")
-				b.ReportMetric(0, "ns/op")
-			})
+			b.Run(fmt.Sprintf("%s/%d", way.name, n), func(b *testing.B) { measureBulk(b, newClient(b), way.bulk, n) })
 		}
 	}
+}
+
+func measureBulk(b *testing.B, rdb redis.UniversalClient, of bulk, n int) {
+	b.Helper()
+	prepare, do := of(b, rdb, n)
+	var before, after runtime.MemStats
+	var took, cpu time.Duration
+	var allocs, bytes uint64
+	for b.Loop() {
+		b.StopTimer()
+		prepare()
+		runtime.ReadMemStats(&before)
+		began, used := time.Now(), scenario.ProcessTime()
+		b.StartTimer()
+		if err := do(); err != nil {
+			b.Fatal(err)
+		}
+		took, cpu = took+time.Since(began), cpu+scenario.ProcessTime()-used
+		runtime.ReadMemStats(&after)
+		allocs, bytes = allocs+after.Mallocs-before.Mallocs, bytes+after.TotalAlloc-before.TotalAlloc
+	}
+	keys := float64(b.N * n)
+	b.ReportMetric(float64(took)/float64(time.Microsecond)/keys, "us/key")
+	b.ReportMetric(float64(cpu)/float64(time.Microsecond)/keys, "cpu-us/key")
+	b.ReportMetric(float64(allocs)/keys, "allocs/key")
+	b.ReportMetric(float64(bytes)/keys, "B/key")
+	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkGetBesideBulk is how long single Gets of other keys take beside a caller that gets 10,000 keys all the time, with the library or by hand.
