@@ -21,8 +21,8 @@ type counts struct {
 }
 
 // countAll names what is counted of the Guard: what it is called, what it means, and what it is. Stats, metrics, the
-// page of package admin and cacheguardctl read the list. Another number costs one call here, or of g.counts where it is
-// counted.
+// page of package admin and cacheguardctl read the list. Another number costs one call here, and Add on what Total
+// returns where it happens.
 func (g *Guard) countAll() {
 	add := g.counts.Add
 	whole := func(name, help string, value func() int) { add(name, help, func() float64 { return float64(value()) }) }
