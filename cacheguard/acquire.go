@@ -140,18 +140,18 @@ func mayHave(err error) bool {
 	return !answered && !errors.Is(err, breaker.ErrOpen)
 }
 
-// giveUp releases the lease, also when the flight's context has ended. If that fails, it goes on in the background
-// until the lease has expired: else all instances would wait for a load that is over.
+// giveUp releases the lease, also when the flight's context has ended. If that fails, it goes on in the background:
+// else all instances would wait for a load that is over.
 func (r *rebuild) giveUp() {
-	g, expired := r.guard, time.Now().Add(r.guard.cfg.LeaseTTL)
+	g, giving := r.guard, send.Giving{Worth: r.guard.cfg.LeaseTTL}
 	attempt := func() bool {
 		_, err := g.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: g.keys.Release(r.load.valueKey, r.token), Rank: send.EndsWork})
-		return err == nil || !time.Now().Before(expired)
+		return giving.Over(err)
 	}
 	if attempt() {
 		return
 	}
-	g.life.Go(func() { // stop: LeaseTTL, or the end of the Guard, which waits for no more attempts; joined by Close
+	g.life.Go(func() { // stop: as Giving says, or the end of the Guard, which waits for no more attempts; joined by Close
 		g.life.Until(givenUpAgain, longestGivenUp, func() bool { return g.life.Ending.Err() != nil || attempt() })
 	})
 }

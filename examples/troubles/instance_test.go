@@ -207,10 +207,15 @@ func (in *instance) update(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	begun, key := make(chan error, 2), r.FormValue("key")
+	overdue := func() float64 { return in.guard.Stats().Of("overdue_total") }
 	in.tasks.Go(func() { // owner: the process; stop: UpdateTimeout
 		begun <- in.guard.Update(context.Background(), key, func(ctx context.Context) error {
+			before := overdue()
 			begun <- nil
 			<-ctx.Done()
+			for overdue() == before { // the lock's time is up a moment before the update's
+				<-time.After(10 * time.Millisecond)
+			}
 			return context.Cause(ctx)
 		})
 	})

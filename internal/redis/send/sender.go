@@ -2,7 +2,6 @@ package send
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/cacheguard/go/internal/redis/breaker"
@@ -99,8 +98,7 @@ func (s *Sender) Leave(trail *Trail, release func(lost bool) script.Call, worth 
 	})
 }
 
-// Release runs a call that gives something up until it is known to have run, or so much time has passed that it need
-// not be. It returns once Redis has let the time-out pass, or an attempt has failed while the breaker is open; then the
+// Release runs a call that gives something up until it is known to have run, or need not be, as Giving has it. It returns once Redis has let the time-out pass, or an attempt has failed while the breaker is open; then the
 // rest is done in the background.
 func (s *Sender) Release(call script.Call, worth time.Duration) (reply Reply, err error) {
 	if err = s.breaker(call.Keys[0]).Refusal(); !s.Refused(call.Keys[0]) {
@@ -114,10 +112,10 @@ func (s *Sender) Release(call script.Call, worth time.Duration) (reply Reply, er
 
 // release runs such a call in the background. Only what is counted in the life may call it.
 func (s *Sender) release(call script.Call, worth time.Duration) {
-	until := time.Now().Add(worth)
+	giving := Giving{Worth: worth}
 	attempt := func() bool {
 		_, err := s.lane(call.Keys[0]).call(context.Background(), Call{Script: &call, Rank: EndsWork})
-		return settled(err) || errors.Is(err, ErrClosed) || !time.Now().Before(until)
+		return giving.Over(err)
 	}
 	s.life.Go(func() { // owner: the Sender's; stop: as Until; joined by its life
 		if !attempt() {

@@ -58,6 +58,48 @@ func TestAReleaseGoesOnInTheBackgroundAfterTheTimeoutAndCloseJoinsIt(t *testing.
 	redistest.Await(t, "the release", life.Quiet)
 }
 
+// A call that it gives up may run as late as when Redis goes on, and has what it takes from then on.
+func TestAReleaseIsSentUntilRedisAnswersHoweverLongThatTakes(t *testing.T) {
+	t.Parallel()
+	s, sender, life := senderStage(t, 50*time.Millisecond)
+	life.Begin()
+	held := s.proxy.On(redistest.Command("evalsha"), redistest.Hold)
+	_, err := sender.Release(word("released"), time.Millisecond)
+	expect.ErrorIs(t, err, context.DeadlineExceeded)
+	life.Done()
+	redistest.Await(t, "it goes on, though what it gives up is worth nothing any more", func() bool { return held.Count() > 4 })
+	held.Remove()
+	redistest.Await(t, "the release", life.Quiet)
+}
+
+// answered is an error that Redis answered.
+type answered string
+
+func (a answered) Error() string { return string(a) }
+func (answered) RedisError()     {}
+
+func TestWhatIsGivenUpIsSentOnceMoreAfterAnAnswerThatFollowsSilence(t *testing.T) {
+	t.Parallel()
+	const busy = answered("BUSY Redis is busy")
+	for name, test := range map[string]struct {
+		worth time.Duration
+		after []error
+		want  []bool
+	}{
+		"it is answered":              {time.Hour, []error{nil}, []bool{true}},
+		"silence, an answer, and one": {time.Nanosecond, []error{ErrTimeout, ErrTimeout, nil, nil}, []bool{false, false, false, true}},
+		"silence again":               {time.Hour, []error{ErrTimeout, nil, ErrTimeout, nil, nil}, []bool{false, false, false, false, true}},
+		"refused for a while":         {time.Hour, []error{busy, busy, nil}, []bool{false, false, true}},
+		"refused until it is over":    {time.Nanosecond, []error{busy}, []bool{true}},
+		"the Link is closed":          {time.Hour, []error{ErrTimeout, ErrClosed}, []bool{false, true}},
+	} {
+		g := Giving{Worth: test.worth}
+		for i, err := range test.after {
+			expect.Equal(t, fmt.Sprint(name, ", attempt ", i), g.Over(err), test.want[i])
+		}
+	}
+}
+
 func TestACallThatMayBeSentOnceIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	s, sender, _ := senderStage(t, patient)
