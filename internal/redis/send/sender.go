@@ -98,8 +98,9 @@ func (s *Sender) Leave(trail *Trail, release func(lost bool) script.Call, worth 
 	})
 }
 
-// Release runs a call that gives something up until it is known to have run, or need not be, as Giving has it. It returns once Redis has let the time-out pass, or an attempt has failed while the breaker is open; then the
-// rest is done in the background.
+// Release runs a call that gives something up until it is known to have run, or need not be, as Giving has it. It
+// returns once Redis has let the time-out pass, or an attempt has failed while the breaker is open; then the rest is
+// done in the background.
 func (s *Sender) Release(call script.Call, worth time.Duration) (reply Reply, err error) {
 	if err = s.breaker(call.Keys[0]).Refusal(); !s.Refused(call.Keys[0]) {
 		reply, err = s.ask(context.Background(), Call{Script: &call, Rank: EndsWork})

@@ -24,13 +24,26 @@ func Difference(was, is any, encode func(any) ([]byte, error)) (path, what strin
 // Identical reports whether nothing tells apart what two *V point at, no field that others cannot see either, and no nil from what is empty. How a
 // message of Protocol Buffers holds what it has is its own affair: that changes while others encode it.
 func Identical(was, is any) bool {
-	_, what := comparison{asHeld: true}.differ("", reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem(), 0)
+	steps := mostSteps
+	_, what := comparison{held: &steps}.differ("", reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem(), 0)
 	return what == ""
 }
 
+// mostSteps bounds what Identical looks at: what a value hides may lead back to itself.
+const mostSteps = 1 << 16
+
 type comparison struct {
 	encode func(any) ([]byte, error)
-	asHeld bool // what encodes itself is compared by what it consists of
+	held   *int // what encodes itself is compared by what it consists of, in so many steps; nil: by its encoding
+}
+
+// leaves reports whether the comparison of what is held leaves out a value of this type.
+func (c comparison) leaves(t reflect.Type) bool {
+	if c.held == nil {
+		return false
+	}
+	*c.held--
+	return *c.held < 0 || isMessage(t)
 }
 
 const (
@@ -40,9 +53,9 @@ const (
 
 func (c comparison) differ(path string, a, b reflect.Value, depth int) (string, string) {
 	switch {
-	case depth > deepest, c.asHeld && isMessage(a.Type()):
+	case depth > deepest, c.leaves(a.Type()):
 		return "", ""
-	case c.asHeld:
+	case c.held != nil:
 	case a.Kind() != reflect.Pointer && EncodesItself(a.Type()):
 		return c.differItself(path, a, b, depth)
 	}
@@ -51,7 +64,7 @@ func (c comparison) differ(path string, a, b reflect.Value, depth int) (string, 
 
 // differWithin looks at what the value consists of, and at the fields that count.
 func (c comparison) differWithin(path string, a, b reflect.Value, depth int, counts func(reflect.StructField) bool) (string, string) {
-	if k := a.Kind(); c.asHeld && (k == reflect.Slice || k == reflect.Map) && a.IsNil() != b.IsNil() {
+	if k := a.Kind(); c.held != nil && (k == reflect.Slice || k == reflect.Map) && a.IsNil() != b.IsNil() {
 		return path, changed
 	}
 	switch a.Kind() {

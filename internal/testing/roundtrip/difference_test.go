@@ -52,3 +52,21 @@ func BenchmarkDifference(b *testing.B) {
 		}
 	}
 }
+
+// chain leads back to itself, both ways.
+type chain struct{ next, before *chain }
+
+func TestWhatIsIdenticalIsFoundOutInFiniteTime(t *testing.T) {
+	t.Parallel()
+	was, is := new(chain), new(chain)
+	was.next, was.before, is.next, is.before = was, was, is, is
+	expect.Equal(t, "rings", roundtrip.Identical(&was, &is), true)
+	is.before = nil
+	expect.Equal(t, "a ring that is open", roundtrip.Identical(&was, &is), false)
+	now := time.Now()
+	without := now.Round(0)
+	expect.Equal(t, "a time", roundtrip.Identical(&now, &now), true)
+	expect.Equal(t, "a time without its monotonic clock", roundtrip.Identical(&now, &without), false)
+	none, empty := []int(nil), []int{}
+	expect.Equal(t, "nil and empty", roundtrip.Identical(&none, &empty), false)
+}
