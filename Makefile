@@ -119,9 +119,9 @@ api-check: ## fail when what is exported broke since the last tags, and CHANGELO
 reproducible: ## build cacheguardctl in two folders, and compare the bytes
 	scripts/reproducible
 
-bench: ## run every benchmark; BENCHTIME=1x runs each once
+bench: ## run every benchmark; BENCHTIME=1x runs each once, and shortens what lasts for a time
 	@scripts/need $(REDIS) postgres mariadbd mariadb-install-db
-	go test -vet=off -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m $(BENCHED)
+	go test -vet=off -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(if $(filter 1x,$(BENCHTIME)),-short) -timeout=30m $(BENCHED)
 
 counts: ## see that no allocations or commands were added, as make test-examples does
 	@scripts/need $(REDIS)

@@ -30,11 +30,12 @@ func BenchmarkHTTPOverhead(b *testing.B)    { runScenarios(b, "^HTTP, lone") }
 // each is what is timed in an iteration.
 const each = 300 * time.Millisecond
 
-// runScenarios runs the cases that match, each by itself: one iteration is one round of compare. It reports medians of the rounds. At
+// runScenarios runs the cases that match, each by itself: one iteration is one round of compare. It reports medians of
+// the rounds. At
 // -benchtime=1x, which only sees that all works, a slow case has one rival, as in a smoke run of compare, and a crowd at a lock none: the one
 // that it would have takes eleven seconds.
 func runScenarios(b *testing.B, which string) {
-	match := regexp.MustCompile(which)
+	match, once := regexp.MustCompile(which), flag.Lookup("test.benchtime").Value.String() == "1x"
 	s := server.Of(shared)
 	b.Cleanup(func() { _ = s.Close() })
 	for _, sc := range scenario.All() {
@@ -42,16 +43,13 @@ func runScenarios(b *testing.B, which string) {
 			if !match.MatchString(sc.Name + ": " + c.Name) {
 				continue
 			}
-			crowd := once() && strings.HasPrefix(c.Name, "64 contenders")
-			for _, e := range c.With(func(e scenario.Entry) bool { return !crowd || strings.HasPrefix(e.Name, "mutex") }, once()) {
+			crowd := once && strings.HasPrefix(c.Name, "64 contenders")
+			for _, e := range c.With(func(e scenario.Entry) bool { return !crowd || strings.HasPrefix(e.Name, "mutex") }, once) {
 				b.Run(c.Name+"/"+e.Name, func(b *testing.B) { runEntry(b, sc, e, scenario.Env{Redis: s, For: each}) })
 			}
 		}
 	}
 }
-
-// once reports whether a run only sees that all works.
-func once() bool { return flag.Lookup("test.benchtime").Value.String() == "1x" }
 
 func runEntry(b *testing.B, sc scenario.Scenario, e scenario.Entry, env scenario.Env) {
 	all := make(map[string][]float64)

@@ -25,7 +25,8 @@ var (
 	ErrClosed = errors.New("cacheguard: guard is closed")
 
 	// ErrReentrant is returned to a loader that asks, directly or through other loaders, for its own key, and to an
-	// Update within the write of another one of the key, by the context that they were given.
+	// Update within the write of another one of the key, by the context that they were given. Loaders that ask for each
+	// other's keys wait until LoadTimeout.
 	ErrReentrant = errors.New("cacheguard: call would wait for itself")
 )
 

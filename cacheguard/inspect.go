@@ -86,7 +86,7 @@ type Here struct {
 	Cut      bool // the circuit breaker is open
 }
 
-// Inspect shows the state of a key, and changes nothing. When Redis fails, the error is a *RedisError, and when ctx
+// Inspect shows the state of a key. When Redis fails, the error is a *RedisError, and when ctx
 // ends, that of ctx: the Inspection then has only Here.
 func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	if err := g.begin(); err != nil {

@@ -8,8 +8,7 @@ import (
 
 // SelfCheck checks, when a service starts, that Redis can be reached, that its user has the rights of docs/redis.md,
 // that the scripts do what they should, and that messages arrive. It takes until ctx ends, or 10 seconds without a
-// deadline, and does not wait for Redis to recover. The error names what was refused, or says that Redis is slow, and
-// the server.
+// deadline, and does not wait for Redis to recover. The error names what was refused, or says that Redis is slow.
 func (g *Guard) SelfCheck(ctx context.Context) error {
 	if err := g.begin(); err != nil {
 		return err

@@ -45,12 +45,7 @@ func TestAReleaseWhoseReplyIsLostIsSentUntilItIsKnownToHaveRun(t *testing.T) {
 
 func TestAReleaseGoesOnInTheBackgroundAfterTheTimeoutAndCloseJoinsIt(t *testing.T) {
 	t.Parallel()
-	s, sender, life := senderStage(t, 50*time.Millisecond)
-	life.Begin()
-	held := s.proxy.On(redistest.Command("evalsha"), redistest.Hold)
-	_, err := sender.Release(word("released"), time.Hour)
-	expect.ErrorIs(t, err, context.DeadlineExceeded)
-	life.Done()
+	life, held := unanswered(t, time.Hour)
 	if life.Quiet() {
 		t.Error("nobody sends it any more")
 	}
@@ -58,15 +53,22 @@ func TestAReleaseGoesOnInTheBackgroundAfterTheTimeoutAndCloseJoinsIt(t *testing.
 	redistest.Await(t, "the release", life.Quiet)
 }
 
-// A call that it gives up may run as late as when Redis goes on, and has what it takes from then on.
-func TestAReleaseIsSentUntilRedisAnswersHoweverLongThatTakes(t *testing.T) {
-	t.Parallel()
+// unanswered is a release, worth so much, that Redis has let the time-out pass for.
+func unanswered(t *testing.T, worth time.Duration) (*lifecycle.Life, *redistest.Rule) {
+	t.Helper()
 	s, sender, life := senderStage(t, 50*time.Millisecond)
 	life.Begin()
 	held := s.proxy.On(redistest.Command("evalsha"), redistest.Hold)
-	_, err := sender.Release(word("released"), time.Millisecond)
+	_, err := sender.Release(word("released"), worth)
 	expect.ErrorIs(t, err, context.DeadlineExceeded)
 	life.Done()
+	return life, held
+}
+
+// A call that it gives up may run as late as when Redis goes on, and has what it takes from then on.
+func TestAReleaseIsSentUntilRedisAnswersHoweverLongThatTakes(t *testing.T) {
+	t.Parallel()
+	life, held := unanswered(t, time.Millisecond)
 	redistest.Await(t, "it goes on, though what it gives up is worth nothing any more", func() bool { return held.Count() > 4 })
 	held.Remove()
 	redistest.Await(t, "the release", life.Quiet)
