@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -26,6 +27,7 @@ const (
 	longestPause = 200 * time.Millisecond // of a worker, between two operations
 	longestStop  = 3 * time.Second        // of an instance that stands still
 	longestCall  = 30 * time.Second       // of all that wait for each other
+	longestRun   = time.Minute            // until it is told which run hangs
 	workers      = 2                      // of an instance
 	operations   = 4                      // of a worker
 )
@@ -93,9 +95,14 @@ type open func(rdb *redis.Client, p plan, name string, load load) (store, error)
 
 func run(t *testing.T, seed uint64, open open) (r Result) {
 	t.Helper()
+	truth := make(chan *truth, 1)
+	defer time.AfterFunc(longestRun, func() { // by the clock of the world outside; owner: run; it waits for nothing
+		t.Logf("seed %d still runs after %v:\n%s", seed, longestRun, (<-truth).told())
+	}).Stop()
 	synctest.Test(t, func(t *testing.T) {
 		p, random := planOf(seed)
 		w := &world{plan: p, truth: newTruth(rows), redis: openRedis(t), record: newRecord()}
+		truth <- w.truth
 		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, partly %t, narrow %t, late %t, slow %t",
 			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.partly, p.narrow, p.late, p.slow)
 		for i := range p.instances {
@@ -103,7 +110,7 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 		}
 		w.play(random)
 		w.closing(t)
-		r = Result{w.truth.wrong, w.truth.journal.String() + w.record.String()}
+		r = Result{w.truth.wrong, w.truth.told() + w.record.String()}
 	})
 	return r
 }
@@ -130,11 +137,15 @@ type world struct {
 func (w *world) add(t *testing.T, i int, seed uint64, open open) {
 	t.Helper()
 	net := newNetwork(w, rand.New(rand.NewPCG(seed, 2)))
-	rdb := redis.NewClient(&redis.Options{
+	o := &redis.Options{
 		PoolSize: 1000, // nobody waits for a turn: go-redis takes the timers for that from all bubbles
 		Dialer:   net.Dial, Protocol: 3, DisableIdentity: true, MaxRetries: 1, MinRetryBackoff: -1, DialerRetries: 1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	}
+	if f := reflect.ValueOf(o).Elem().FieldByName("PipelinePoolSize"); f.IsValid() {
+		f.SetInt(-1) // nor in a pool that only pipelines have, since 9.22
+	}
+	rdb := redis.NewClient(o)
 	name := string(rune('A' + i))
 	random := rand.New(rand.NewPCG(seed, 3))
 	store, err := open(rdb, w.plan, name, loading(w.truth, func() *rand.Rand {

@@ -42,6 +42,13 @@ func (t *truth) noteLocked(format string, args ...any) {
 	fmt.Fprintf(&t.journal, "%10.3fms  %s\n", float64(time.Since(t.began).Microseconds())/1000, fmt.Sprintf(format, args...))
 }
 
+// told is the journal so far.
+func (t *truth) told() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.journal.String()
+}
+
 func (t *truth) complain(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

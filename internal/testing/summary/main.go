@@ -108,6 +108,7 @@ func (s *summary) ended(at place, e event) {
 	}
 	if e.Action == "fail" && e.Test == "" {
 		s.broken = true
+		s.sayUnended(at.Package)
 		if !s.failed[at.Package] {
 			s.untold += strings.Join(s.output[at], "")
 		}
@@ -129,6 +130,20 @@ func (s *summary) ended(at place, e event) {
 	delete(s.running, e.Package)
 	if s.live {
 		_, _ = fmt.Fprintf(s.out, "\r%3d packages, %5d tests", s.done, s.tests["pass"])
+	}
+}
+
+// sayUnended says what tests said that ran when their package failed: a panic, as of a time-out, with all goroutines, of
+// which the end has the beginning.
+func (s *summary) sayUnended(failed string) {
+	for at, lines := range s.output {
+		if at.Package == failed && at.Test != "" {
+			const enough = 3000
+			said := at.Test + " did not end\n" + strings.Join(lines, "")
+			s.say(said)
+			s.untold += said[:min(len(said), enough)] + "\n"
+			delete(s.output, at)
+		}
 	}
 }
 

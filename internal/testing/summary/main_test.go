@@ -30,6 +30,11 @@ func TestSummary(t *testing.T) {
 		{"a process died", passing + `{"Action":"output","Package":"a/b","Output":"panic: x\n"}
 {"Action":"fail","Package":"a/b"}
 `, false, []string{"panic: x\n\n1 packages", "2 passed, 0 failed", "FAILED: not by a test", "ends with\npanic: x\n"}, "chatter"},
+		{"a process died in a test", passing + `{"Action":"output","Package":"a/b","Test":"TestLong","Output":"panic: late\n"}
+{"Action":"output","Package":"a/b","Output":"FAIL a/b\n"}
+{"Action":"output","Package":"c","Test":"TestOther","Output":"chatter\n"}
+{"Action":"fail","Package":"a/b"}
+`, false, []string{"2 passed, 0 failed", "ends with\nTestLong did not end\npanic: late\n\nFAIL a/b\n"}, "chatter"},
 		{"it does not compile", `{"Action":"build-output","Output":"b.go:1: no\n"}
 {"Action":"build-fail"}
 ` + passing + end, false, []string{"b.go:1: no\n\n1 packages", "FAILED: not by a test", "ends with\nb.go:1: no\n"}, "chatter"},
