@@ -233,18 +233,23 @@ func BenchmarkBulk(b *testing.B) {
 // BenchmarkBulkAway is BenchmarkBulk with a round trip.
 func BenchmarkBulkAway(b *testing.B) {
 	for _, roundTrip := range []time.Duration{300 * time.Microsecond, time.Millisecond} {
-		b.Run(roundTrip.String(), func(b *testing.B) {
-			road, err := distance.Apart(shared.Addr(), roundTrip)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() { _ = road.Close() })
-			benchmarkBulks(b, func(b *testing.B) redis.UniversalClient {
-				rdb := redis.NewClient(&redis.Options{Addr: road.Addr(), PoolSize: poolSize})
-				b.Cleanup(func() { _ = rdb.Close() })
-				return rdb
-			}, []int{100, 1_000})
-		})
+		b.Run(roundTrip.String(), func(b *testing.B) { benchmarkBulks(b, awayBy(b, roundTrip), []int{100, 1_000}) })
+	}
+}
+
+// awayBy opens clients with a round trip.
+func awayBy(b *testing.B, roundTrip time.Duration) func(b *testing.B) redis.UniversalClient {
+	b.Helper()
+	road, err := distance.Apart(shared.Addr(), roundTrip)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = road.Close() })
+	return func(b *testing.B) redis.UniversalClient {
+		b.Helper()
+		rdb := redis.NewClient(&redis.Options{Addr: road.Addr(), PoolSize: poolSize})
+		b.Cleanup(func() { _ = rdb.Close() })
+		return rdb
 	}
 }
 
@@ -295,52 +300,56 @@ func measureBulk(b *testing.B, rdb redis.UniversalClient, of bulk, n int) {
 // BenchmarkGetBesideBulk is how long single Gets of other keys take beside a caller that gets 10,000 keys all the time,
 // with the library or by hand.
 func BenchmarkGetBesideBulk(b *testing.B) {
-	for _, way := range []struct {
-		name string
-		bulk
-	}{{"nothing", nil}, {"warm", bulkWarm}, {"warm by hand", byHandWarm}, {"cold", bulkCold}, {"cold by hand", byHandCold}} {
-		b.Run(way.name, func(b *testing.B) {
-			rdb := client(b)
-			g := countedGuard(b, rdb, cacheguard.Config{})
-			key, _ := manyKeys(1)
-			get := getting(b, g, key[0], func(context.Context) ([]byte, error) { return make([]byte, valueSize), nil })
-			if err := get(); err != nil {
-				b.Fatal(err)
-			}
-			var end, ended = make(chan struct{}), make(chan struct{})
-			calls := 0
-			go func() { // owner: the benchmark, which waits for ended
-				defer close(ended)
-				if way.bulk == nil {
-					return
-				}
-				for prepare, do := way.bulk(b, rdb, 10_000); ; calls++ {
-					select {
-					case <-end:
-						return
-					default:
-					}
-					prepare()
-					if err := do(); err != nil {
-						b.Error(err)
-					}
-				}
-			}()
-			var took []time.Duration
-			for b.Loop() {
-				began := time.Now()
-				if err := get(); err != nil {
-					b.Fatal(err)
-				}
-				took = append(took, time.Since(began))
-				time.Sleep(time.Millisecond) //nolint:forbidigo // a visitor a millisecond
-			}
-			close(end)
-			<-ended
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2])/1e3, "p50-us")
-			b.ReportMetric(float64(took[len(took)*99/100])/1e3, "p99-us")
-			b.ReportMetric(float64(calls), "bulks")
-		})
+	for _, roundTrip := range []time.Duration{0, time.Millisecond} {
+		for _, way := range []struct {
+			name string
+			bulk
+		}{{"nothing", nil}, {"warm", bulkWarm}, {"warm by hand", byHandWarm}, {"cold", bulkCold}, {"cold by hand", byHandCold}} {
+			b.Run(fmt.Sprintf("%v/%s", roundTrip, way.name), func(b *testing.B) { getBesideBulk(b, awayBy(b, roundTrip)(b), way.bulk) })
+		}
 	}
+}
+
+func getBesideBulk(b *testing.B, rdb redis.UniversalClient, of bulk) {
+	b.Helper()
+	g := countedGuard(b, rdb, cacheguard.Config{})
+	key, _ := manyKeys(1)
+	get := getting(b, g, key[0], func(context.Context) ([]byte, error) { return make([]byte, valueSize), nil })
+	if err := get(); err != nil {
+		b.Fatal(err)
+	}
+	var end, ended = make(chan struct{}), make(chan struct{})
+	calls := 0
+	go func() { // owner: the benchmark, which waits for ended
+		defer close(ended)
+		if of == nil {
+			return
+		}
+		for prepare, do := of(b, rdb, 10_000); ; calls++ {
+			select {
+			case <-end:
+				return
+			default:
+			}
+			prepare()
+			if err := do(); err != nil {
+				b.Error(err)
+			}
+		}
+	}()
+	var took []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		if err := get(); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+		time.Sleep(time.Millisecond) //nolint:forbidigo // a visitor a millisecond
+	}
+	close(end)
+	<-ended
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2])/1e3, "p50-us")
+	b.ReportMetric(float64(took[len(took)*99/100])/1e3, "p99-us")
+	b.ReportMetric(float64(calls), "bulks")
 }

@@ -12,8 +12,10 @@ import (
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
-// most bounds one pipeline. Redis takes some 10 µs for each, and other clients come in between.
-const most = 1024
+const (
+	most   = 512 // bounds a batch. Redis takes some 10 µs for each, and other clients come in between
+	atOnce = 2   // batches of a part
+)
 
 // request is what Redis is asked about a target, and how that ended.
 type request struct {
@@ -71,20 +73,34 @@ func inParts(all []request, f func(part []request)) {
 	asking.Wait()
 }
 
-// askPart does so for one part, in batches. If Redis answers nothing of one, the rest is not tried, and the part is
-// away.
+// askPart does so for one part, in batches, of which one is prepared while Redis has another. If Redis answers nothing
+// of one, what has not begun is not tried, and the part is away.
 func (w *Writes) askPart(ctx context.Context, op string, part []request, call func(sort, *request) *script.Call) (away error) {
+	if len(part) <= most {
+		return w.askBatch(ctx, op, part, call)
+	}
+	gone, under := make(chan error, atOnce), make(chan struct{}, atOnce)
+	var asking sync.WaitGroup
 	for len(part) > 0 {
+		if under <- struct{}{}; len(gone) > 0 {
+			break
+		}
 		batch := part[:min(len(part), most)]
 		part = part[len(batch):]
-		w.askBatch(ctx, op, batch, call)
-		answered := slices.ContainsFunc(batch, func(r request) bool { return r.err == nil })
-		if first := errors.Unwrap(batch[0].err); !answered && breaker.Unavailable(first) {
-			w.untold(op, part, first)
-			return first
-		}
+		asking.Go(func() { // joined below
+			if away := w.askBatch(ctx, op, batch, call); away != nil {
+				gone <- away
+			}
+			<-under
+		})
 	}
-	return nil
+	asking.Wait()
+	select {
+	case away = <-gone:
+		w.untold(op, part, away)
+	default:
+	}
+	return away
 }
 
 // untold is for what is not tried.
@@ -94,7 +110,7 @@ func (w *Writes) untold(op string, all []request, why error) {
 	}
 }
 
-func (w *Writes) askBatch(ctx context.Context, op string, batch []request, call func(sort, *request) *script.Call) {
+func (w *Writes) askBatch(ctx context.Context, op string, batch []request, call func(sort, *request) *script.Call) (away error) {
 	calls := make([]*script.Call, len(batch))
 	for i := range batch {
 		r := &batch[i]
@@ -114,6 +130,11 @@ func (w *Writes) askBatch(ctx context.Context, op string, batch []request, call 
 		}
 		w.note(op, r, reason)
 	}
+	answered := slices.ContainsFunc(batch, func(r request) bool { return r.err == nil })
+	if first := errors.Unwrap(batch[0].err); !answered && breaker.Unavailable(first) {
+		return first
+	}
+	return nil
 }
 
 // note notes how a request ended.
