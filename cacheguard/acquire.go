@@ -66,7 +66,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 	g.journal.RedisDid("acquire")
 	got, err := protocol.ParseAcquired(cmd)
 	if r.waited && err == nil {
-		g.storedMeanwhile.Found(got.Status == protocol.HasValue)
+		g.loaders.meanwhile.Found(got.Status == protocol.HasValue)
 	}
 	if !got.FreshAt.IsZero() {
 		g.serverClocks.Note(r.load.key, got.FreshAt, asked)
@@ -79,7 +79,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 // nobody else loads, the script asks at once.
 func (r *rebuild) stored(ctx context.Context) []byte {
 	g, valueKey := r.guard, r.load.valueKey
-	if g.storedMeanwhile.Expected() || g.link.Shortest(valueKey) > readFirst {
+	if g.loaders.meanwhile.Expected() || g.link.Shortest(valueKey) > readFirst {
 		return nil
 	}
 	epochs := r.load.reading(g)
@@ -90,7 +90,7 @@ func (r *rebuild) stored(ctx context.Context) []byte {
 	epochs.Take(read)
 	r.epochs = &epochs
 	if read.Raw != nil {
-		g.storedMeanwhile.Found(true)
+		g.loaders.meanwhile.Found(true)
 	}
 	return read.Raw
 }
@@ -154,4 +154,59 @@ func (r *rebuild) giveUp() {
 	g.life.Go(func() { // stop: as Giving says, or the end of the Guard, which waits for no more attempts; joined by Close
 		g.life.Until(givenUpAgain, longestGivenUp, func() bool { return g.life.Ending.Err() != nil || attempt() })
 	})
+}
+
+// confirm asks whether an entry is valid. If it is not, it will be overwritten. Epochs that were read before the entry
+// may be too old to know one that its load made.
+func (r *rebuild) confirm(ctx context.Context, raw []byte, stamp protocol.Stamp) (a answer, done, valid bool) {
+	early := r.epochs != nil
+	holds, redisErr, err := r.asked(ctx).Check(ctx, stamp)
+	if early && !holds && err == nil {
+		r.epochs = nil
+		holds, redisErr, err = r.asked(ctx).Check(ctx, stamp)
+	}
+	switch {
+	case err != nil:
+		return abandoned(ctx), true, false
+	case redisErr != nil:
+		return r.unreachable(ctx, redisErr), true, false
+	case !holds:
+		r.unfit, r.aged = raw, false
+		r.askedAgain++
+		r.load.forgetOld()
+		return answer{}, false, false
+	}
+	return answer{}, false, true
+}
+
+// use makes the answer of an entry. One that cannot be used will be overwritten.
+func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint64) (answer, bool) {
+	e, value, err := r.load.decode(&r.guard.cfg, raw)
+	switch {
+	case err != nil && e.Kind == 0:
+		r.guard.tell(ctx, EventDamaged, r.load.key, err)
+	case err != nil && r.guard.undecodable(r.load.key, r.load.policy, e, err) == alienEntry:
+		return r.guard.loadDirectly(ctx, r.load, Loaded), true
+	}
+	age := fresh
+	if err == nil && how != Shared {
+		age = r.guard.freshness(r.load.key, r.load.policy, e)
+	}
+	if err == nil && age != expired {
+		if a, done, valid := r.confirm(ctx, raw, e.Stamp); !valid {
+			return a, done
+		}
+	}
+	switch {
+	case err != nil || age == expired:
+		r.unfit, r.aged = r.guard.cfg.packing().Unfit(raw), err == nil
+		r.load.forgetOld() // another value has taken its place
+		return answer{}, false
+	case age != fresh:
+		return answer{}, true // good for nobody: a call that reads such a value replaces it, too
+	}
+	if e.Kind == protocol.Absent {
+		return answer{err: ErrNotFound, absent: true, outcome: Negative, before: before, origin: r.origin}, true
+	}
+	return answer{value: value, outcome: how, before: before, origin: r.origin}, true
 }

@@ -77,8 +77,8 @@ func (s *loadSpec[V]) assess(r *readResult[V]) (state, found[V]) {
 
 // decide says what the call does with what was read, as the caller sees it. It reports a stale value that is served,
 // and a failed read.
-func (q *query[V]) decide(r *wanted[V], redisErr error) decision[V] {
-	g, s, got := q.guard, &q.spec, r.result
+func (r *wanted[V]) decide(g *Guard, s *loadSpec[V], redisErr error) decision[V] {
+	got := r.result
 	seenAs, answer := s.assess(got)
 	d := decision[V]{action: decide(seenAs), found: answer, aged: s.judge == nil && got.aged()}
 	switch d.action {

@@ -85,7 +85,7 @@ func (s *epochStage) load(ctx context.Context, l *stagedLoad) (err error) {
 	g := s.g
 	switch l.step++; l.step {
 	case 1: // as the read of a call does
-		l.r, l.late = g.newRebuild(s.job(l.known), nil, nil), s.over()
+		l.r, l.late = newRebuild(g, s.job(l.known), nil, nil), s.over()
 		j := l.r.load
 		epochs := j.reading(g)
 		read, err := g.link.Get(ctx, j.valueKey+":none", epochs.Keys()...)

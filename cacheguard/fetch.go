@@ -78,7 +78,7 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 		judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, despiteTags: s.DespiteTags, part: s.Part, past: s.Past,
 	}
 	if s.Part {
-		spec.policy = &g.parts
+		spec.policy = &g.kinds.parts
 	}
 	if s.Made != nil {
 		spec.noted, spec.made = &s.Made.stamp, s.Made.stamp
@@ -99,17 +99,6 @@ const (
 	Shared   Outcome = "shared"   // loaded by another call, here or elsewhere
 	Bypassed Outcome = "bypassed" // loaded without the cache: Redis is unavailable, an invalidation is pending, or see Bypass and Gate
 )
-
-// beingStored returns a channel that is closed when this Guard has stored a loaded value that others already have; nil
-// if there is none.
-func (g *Guard) beingStored(key string, shape protocol.Shape) <-chan struct{} {
-	for _, nested := range []bool{false, true} {
-		if stored := g.flights.Ending(flightKey{key: key, shape: shape, mode: filled, scope: scope{nested: nested}}); stored != nil {
-			return stored
-		}
-	}
-	return nil
-}
 
 // Peek returns what the cache has of the thing, in the local tier or Redis, and says where. It loads and refreshes
 // nothing, and no EventGet reports it. The error is CacheConfig.NotFound, with the outcome negative, for remembered

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/protocol"
@@ -81,7 +82,7 @@ func (g *Guard) enterRebuild(ctx context.Context, j *load, unfit []byte) (ticket
 		if j.spare && !j.free { // Warm wants to hear what is stored
 			publish = func(answer) {}
 		}
-		r := g.newRebuild(j, unfit, publish)
+		r := newRebuild(g, j, unfit, publish)
 		a := r.run(ctx)
 		if j.free {
 			r.report(ctx, a)
@@ -174,4 +175,32 @@ func unpack[V any](a answer) (v V, how Outcome, err error) {
 		return v, how, a.err
 	}
 	return *a.value.(*V), how, nil
+}
+
+// refresh replaces the entry in the background, unless this instance is doing so already. If a loader asked for the
+// entry, the refresh is no part of that load. A transaction, whose loads are not stored, replaces nothing.
+func (g *Guard) refresh(ctx context.Context, j *load, raw []byte, took time.Duration) {
+	if j.scope.isTransactions() || g.isSlow(j.key) { // the slots are for callers who do not want to wait for Redis
+		j.skip()
+		return
+	}
+	j.scope.nested, j.spare = false, true
+	started := g.flights.Start(outsideLoads(ctx), j.flight(background), func(ctx context.Context, publish func(answer)) answer {
+		defer j.skip()
+		return newRebuild(g, j, raw, publish).refresh(ctx, took)
+	})
+	if !started {
+		j.skip()
+	}
+}
+
+// beingStored returns a channel that is closed when this Guard has stored a loaded value that others already have; nil
+// if there is none.
+func (g *Guard) beingStored(key string, shape protocol.Shape) <-chan struct{} {
+	for _, nested := range []bool{false, true} {
+		if stored := g.flights.Ending(flightKey{key: key, shape: shape, mode: filled, scope: scope{nested: nested}}); stored != nil {
+			return stored
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/write"
@@ -43,26 +44,7 @@ type query[V any] struct {
 	guard *Guard
 	spec  loadSpec[V] // for a Get or a Fetch with its key
 	asked uint64      // the tick of the Guard's clock when the call began
-
-	hedge *ticket // of its load beside Redis; nil: there is none
 }
-
-// way says whether a call may use the cache for a key. It is asked before anything is read: a value that was read while
-// an invalidation was pending is old, even if that has been sent by the time of the reply.
-type way struct {
-	reason *RedisError // why it must not; nil: it may
-	past   write.Past  // what it must read past the cache for
-}
-
-// look finds out, where there is a reason to ask.
-func (w *way) look(ctx context.Context, g *Guard, key string) {
-	if w.reason = g.mustBypass(ctx, key); w.reason == nil {
-		w.past = pastOf(ctx, g, key)
-	}
-}
-
-// isPast reports whether the call must load whatever the cache has.
-func (w *way) isPast() bool { return w.reason != nil || w.past.Named != nil }
 
 // retrieve answers a Get or a Fetch: from the local tier, from Redis, or with a load.
 func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V], complete func()) (v V, how Outcome, err error) {
@@ -108,8 +90,8 @@ func (q *query[V]) ask(ctx context.Context, past write.Past) (v V, how Outcome, 
 // read reads the entry from Redis, and does what decide says. It reads again if a load that the call joined was older
 // than the call.
 func (q *query[V]) read(ctx context.Context, past write.Past) (v V, how Outcome, err error) {
-	g := q.guard
-	defer q.leaveHedge()
+	g, hedge := q.guard, hedging[V]{query: q}
+	defer hedge.leave()
 	for range maxAsks + 1 {
 		r := wanted[V]{key: q.spec.key, valueKey: q.spec.valueKey, past: past}
 		var storing <-chan struct{} // looked for before the read, which sees anything stored before this
@@ -120,23 +102,23 @@ func (q *query[V]) read(ctx context.Context, past write.Past) (v V, how Outcome,
 		if r.read, err = g.link.Ask(ctx, r.valueKey, r.epochs.Keys()...); err != nil {
 			return v, "", unanswered(ctx, r.key, err)
 		}
-		if v, how, done, err := q.awaitRead(ctx, &r, r.read); done {
+		if v, how, done, err := hedge.await(ctx, &r, r.read); done {
 			return v, how, err
 		}
 		g.expected.Found(r.read.Raw != nil || r.read.Err != nil)
 		q.take(ctx, &r, nil)
 		if more := r.epochs.Lacking(); more != nil {
-			if v, how, done, err := q.awaitRead(ctx, &r, more); done {
+			if v, how, done, err := hedge.await(ctx, &r, more); done {
 				return v, how, err
 			}
 		}
 		if err := q.judge(ctx, &r); err != nil {
 			return v, "", unanswered(ctx, r.key, err)
 		}
-		if a, done := q.awaitHedge(ctx, r.action); done {
+		if a, done := hedge.answer(ctx, r.action); done {
 			return unpack[V](a)
 		}
-		q.leaveHedge()
+		hedge.leave()
 		if v, how, done, err := q.act(ctx, &r, storing); done {
 			return v, how, err
 		}
@@ -263,4 +245,50 @@ func admit(ctx context.Context, within *loading, g *Guard, key string, hasLoad b
 		return ended(ctx, "get", key)
 	}
 	return nil
+}
+
+// ask retrieves the value of a Get or a Fetch, and reports the answer: to its task, and to Observers, for whom absence
+// is ErrNotFound.
+//
+// Complete adds to the spec what costs an allocation, and is needed only if the local tier has no answer; nil: nothing
+// lacks.
+func ask[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V], complete func()) (v V, how Outcome, err error) {
+	var start time.Time
+	if g.observers.wantAnswers() && !spec.part {
+		start = time.Now()
+	}
+	within, end := g.cfg.Hooks.begin(ctx, TaskGet, key)
+	v, how, err = retrieve(within, g, key, spec, complete)
+	end(End{Outcome: how, Err: err})
+	g.answered(ctx, spec.policy, key, how, start, err)
+	if g.rehearsal != nil {
+		v = handOut(g, spec, key, v, err)
+	}
+	return v, how, spec.policy.absence(key, err)
+}
+
+// awaitFresh waits for the load that is to replace a stale value, for as long as Patience, and then returns the stale
+// one. The load belongs to nobody, so it goes on. It takes a slot that no other load waits for: those have callers with
+// nothing.
+func (q *query[V]) awaitFresh(ctx context.Context, j *load, old *readResult[V], raw []byte) (v V, how Outcome, err error) {
+	g := q.guard
+	if j.scope.isTransactions() {
+		return q.bypass(ctx, nil)
+	}
+	j.scope.nested, j.spare, j.free = false, true, true
+	within, cancel := context.WithTimeout(ctx, j.policy.patience)
+	defer cancel()
+	t, err := g.enterRebuild(outsideLoads(within), j, raw)
+	var a answer
+	if err == nil {
+		a, err = g.awaitTicket(outsideLoads(within), t, j.key, q.asked, nil)
+	}
+	switch {
+	case err == nil && a.answers(q.asked) && (a.err == nil || a.absent || errors.Is(a.err, ErrClosed)):
+		return unpack[V](a)
+	case ctx.Err() != nil, err != nil && within.Err() == nil:
+		return v, "", unanswered(ctx, j.key, err)
+	}
+	g.onStale(j.key, old.entry)
+	return old.result()
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/failure"
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/guess"
 	whyoff "github.com/cacheguard/go/internal/cache/off"
@@ -44,18 +43,15 @@ type Guard struct {
 	plain bool // the client sends any command as it is; one for a cluster may split it by key, or refuse it in a pipeline
 
 	// The way of a Get.
-	clock           flight.Clock
-	local           *tier.Local  // nil: there is no such tier
-	expected        guess.Misses // of reads
-	storedMeanwhile guess.Misses // of loads that waited for a slot
-	ordinary        policy       // of entries of no Cache
-	parts           policy       // of entries of a Source with Part: the same, and nothing of them is stale
-	kinds           kinds
-	off             whyoff.Switch
-	link            *send.Link
-	flights         flight.Group[flightKey, answer]
-	loaders         loaders
-	failures        failure.Memory
+	clock    flight.Clock
+	local    *tier.Local  // nil: there is no such tier
+	expected guess.Misses // of reads
+	ordinary policy       // of entries of no Cache
+	kinds    kinds
+	off      whyoff.Switch
+	link     *send.Link
+	flights  flight.Group[flightKey, answer]
+	loaders  loaders
 
 	// What goes on beside it.
 	epochs       *epoch.Epochs

@@ -11,8 +11,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/send"
-	"github.com/cacheguard/go/internal/run/lifecycle"
-	"github.com/cacheguard/go/internal/run/yield"
 )
 
 var (
@@ -77,43 +75,50 @@ func (s *loadSpec[V]) mayHedge(ctx context.Context, g *Guard, key string) bool {
 	return s.isCheaper(g, key) && !scopeOf(ctx, g).isTransactions() && g.loaders.left(s.policy.kind, key) == nil
 }
 
-// awaitRead waits for a read of a Get or a Fetch. If it is late, or at once where the part is slow, a Get loads beside
+// hedging is a query whose reads may be late.
+type hedging[V any] struct {
+	*query[V]
+
+	load *ticket // beside Redis; nil: there is none
+}
+
+// await waits for a read of a Get or a Fetch. If it is late, or at once where the part is slow, a Get loads beside
 // that, and the first answer is its own. Done: the call has its answer otherwise, or will not get one.
-func (q *query[V]) awaitRead(ctx context.Context, r *wanted[V], read *send.Read) (v V, how Outcome, done bool, err error) {
-	first := q.guard.isSlow(r.key) && q.spec.mayHedge(ctx, q.guard, r.key)
+func (h *hedging[V]) await(ctx context.Context, r *wanted[V], read *send.Read) (v V, how Outcome, done bool, err error) {
+	first := h.guard.isSlow(r.key) && h.spec.mayHedge(ctx, h.guard, r.key)
 	late := first && !read.IsAnswered()
 	if !late {
 		late, err = read.WaitLate(ctx)
 	}
 	switch {
 	case late:
-		return q.awaitLateRead(ctx, r, read, first)
+		return h.awaitLate(ctx, r, read, first)
 	case err != nil:
 		return v, "", true, unanswered(ctx, r.key, err)
 	}
 	return v, "", false, nil
 }
 
-func (q *query[V]) awaitLateRead(ctx context.Context, r *wanted[V], read *send.Read, first bool) (v V, how Outcome, done bool, err error) {
-	g := q.guard
-	if !first || !g.loaders.limits.IsAtHand(limit.Need{Spare: true, Kind: q.spec.policy.kind.loadSlots}) {
-		if old, ok := q.spec.lateFromLocal(g, r.key); ok {
+func (h *hedging[V]) awaitLate(ctx context.Context, r *wanted[V], read *send.Read, first bool) (v V, how Outcome, done bool, err error) {
+	g := h.guard
+	if !first || !g.loaders.limits.IsAtHand(limit.Need{Spare: true, Kind: h.spec.policy.kind.loadSlots}) {
+		if old, ok := h.spec.lateFromLocal(g, r.key); ok {
 			read.Leave()
 			v, how, err = old.result()
 			return v, how, true, err
 		}
 	}
-	if a, won := q.beside(ctx, read); won {
+	if a, won := h.beside(ctx, read); won {
 		g.counts.hedgesWon.Add(1)
-		q.fillLocal(*r, read)
+		h.spec.fillLocal(g, *r, read)
 		v, how, err = unpack[V](a)
 		return v, how, true, err
 	}
-	switch err = q.waitLate(ctx, r.key, read); {
+	switch err = h.spec.waitLate(ctx, g, r.key, read); {
 	case err == nil:
 		return v, "", false, nil
 	case ctx.Err() == nil && errors.Is(err, errLate):
-		v, how, err = q.bypass(ctx, g.redisError("get", r.key, err))
+		v, how, err = h.bypass(ctx, g.redisError("get", r.key, err))
 	default:
 		err = unanswered(ctx, r.key, err)
 	}
@@ -122,11 +127,11 @@ func (q *query[V]) awaitLateRead(ctx context.Context, r *wanted[V], read *send.R
 
 // beside loads until the read is answered, in a flight that all callers of the instance share, and which may have
 // begun: then this call may need the next one. Not won: its failure is nobody's answer, as Redis may have the value.
-func (q *query[V]) beside(ctx context.Context, read *send.Read) (a answer, won bool) {
-	g, key := q.guard, q.spec.key
-	for q.hedge != nil || q.spec.mayHedge(ctx, g, key) {
-		if q.hedge == nil {
-			j := q.loadOf(ctx, key, nil)
+func (h *hedging[V]) beside(ctx context.Context, read *send.Read) (a answer, won bool) {
+	g, key := h.guard, h.spec.key
+	for h.load != nil || h.spec.mayHedge(ctx, g, key) {
+		if h.load == nil {
+			j := h.loadOf(ctx, key, nil)
 			j.spare = true
 			if j.ends = deadlineOf(ctx); !j.isInTime() {
 				break
@@ -135,41 +140,41 @@ func (q *query[V]) beside(ctx context.Context, read *send.Read) (a answer, won b
 			if err != nil {
 				break
 			}
-			q.hedge = &t
+			h.load = &t
 		}
 		var err error
-		if a, err = g.awaitTicket(ctx, *q.hedge, key, q.asked, read.Answered()); errors.Is(err, flight.ErrElse) {
+		if a, err = g.awaitTicket(ctx, *h.load, key, h.asked, read.Answered()); errors.Is(err, flight.ErrElse) {
 			if read.IsAnswered() {
 				break
 			}
 			continue // it has become late
 		}
-		q.hedge = nil
-		if err != nil || a.answers(q.asked) {
+		h.load = nil
+		if err != nil || a.answers(h.asked) {
 			return a, err == nil && (a.err == nil || a.absent)
 		}
 	}
 	return a, false
 }
 
-// awaitHedge waits for the load beside a Redis that does not have the value, or gives no answer, if its loader runs, or
+// answer waits for the load beside a Redis that does not have the value, or gives no answer, if its loader runs, or
 // has returned and nobody has had time to say so: that is nearer than what the next one would return. Done: it is the
 // call's answer.
-func (q *query[V]) awaitHedge(ctx context.Context, next action) (a answer, done bool) {
-	if q.hedge == nil || next != doRebuild && next != doBypass || !q.hedge.HasBegun() {
+func (h *hedging[V]) answer(ctx context.Context, next action) (a answer, done bool) {
+	if h.load == nil || next != doRebuild && next != doBypass || !h.load.HasBegun() {
 		return a, false
 	}
-	t := *q.hedge
-	q.hedge = nil
-	a, err := q.guard.awaitTicket(ctx, t, q.spec.key, q.asked, nil)
-	return a, err == nil && a.answers(q.asked) && (a.err == nil || a.absent)
+	t := *h.load
+	h.load = nil
+	a, err := h.guard.awaitTicket(ctx, t, h.spec.key, h.asked, nil)
+	return a, err == nil && a.answers(h.asked) && (a.err == nil || a.absent)
 }
 
-// leaveHedge leaves the load beside Redis, which ends with its last caller.
-func (q *query[V]) leaveHedge() {
-	if q.hedge != nil {
-		q.hedge.Leave()
-		q.hedge = nil
+// leave leaves the load beside Redis, which ends with its last caller.
+func (h *hedging[V]) leave() {
+	if h.load != nil {
+		h.load.Leave()
+		h.load = nil
 	}
 }
 
@@ -186,50 +191,6 @@ func deadlineOf(ctx context.Context) time.Time {
 	return time.Now().Add(math.MaxInt64)
 }
 
-// runHedge is the run of such a flight: it waits for a spare slot, and loads, unless another loader of the key runs.
-// Then it stays until Redis has answered something, and as long again as makes a request late, as other answers are
-// about to come: a Redis that stops for a while causes one load of a key, and no more. It need not where Redis is known
-// to be slow.
-func (g *Guard) runHedge(ctx context.Context, j *load, publish func(answer)) answer {
-	part := g.breakers.Of(j.valueKey)
-	s, err := g.loaders.takeSlot(ctx, j)
-	if err != nil {
-		return answer{err: err}
-	}
-	if !j.isInTime() || g.loaders.isLoading(j.policy.kind, j.key) {
-		g.loaders.limits.Free(s)
-		return answer{err: errNoHedge}
-	}
-	answered := part.Answered()
-	flight.WaitersOf(ctx).Begin()
-	g.journal.LoadsBeside()
-	a := g.loadIn(ctx, j, s, Loaded)
-	switch {
-	case a.err != nil && !a.absent:
-		if ctx.Err() == nil {
-			j.policy.kind.cost.Failed(time.Now())
-		}
-	case !part.IsSlow():
-		publish(a)
-		select {
-		case <-answered:
-		case <-ctx.Done():
-		}
-		g.awaitOthers(ctx, part)
-	}
-	return a
-}
-
-// awaitOthers waits, once Redis has answered, for as long as makes a request late. Where the process is so busy that
-// other answers may be there, and nobody has had time to look, that is a little longer.
-func (g *Guard) awaitOthers(ctx context.Context, part *breaker.Breaker) {
-	longest := g.cfg.RedisTimeout / 2
-	for i, starved := 0, true; starved && i < yield.Reprieves && !part.IsSlow(); i++ { // if it is slow, that was no answer
-		lifecycle.Sleep(ctx, min(g.lateAfter(part), longest))
-		starved, longest = yield.Starved(), g.cfg.RedisTimeout/2/yield.Reprieves
-	}
-}
-
 // lateFromLocal is staleFromLocal while Redis has only not answered yet: what the tier may not know of must be nothing.
 func (s *loadSpec[V]) lateFromLocal(g *Guard, key string) (f found[V], ok bool) {
 	if g.local == nil || !g.local.IsInformed(key) {
@@ -240,11 +201,11 @@ func (s *loadSpec[V]) lateFromLocal(g *Guard, key string) (f found[V], ok bool) 
 
 // waitLate waits for a read of the key, which is late: if the call may load instead, for as long as reads take at most;
 // then the error is errLate.
-func (q query[V]) waitLate(ctx context.Context, key string, read *send.Read) error {
-	if !q.spec.mayGiveUp(ctx, q.guard, key) {
+func (s *loadSpec[V]) waitLate(ctx context.Context, g *Guard, key string, read *send.Read) error {
+	if !s.mayGiveUp(ctx, g, key) {
 		return read.Wait(ctx)
 	}
-	within, stop := context.WithTimeoutCause(ctx, q.guard.timeoutOf(q.guard.breakerOf(key))-read.Age(), errLate)
+	within, stop := context.WithTimeoutCause(ctx, g.timeoutOf(g.breakerOf(key))-read.Age(), errLate)
 	defer stop()
 	err := read.Wait(within)
 	if err != nil && errors.Is(context.Cause(within), errLate) {

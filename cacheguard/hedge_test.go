@@ -204,11 +204,11 @@ func TestFirstReplyAfterAStopCausesNoSecondLoad(t *testing.T) {
 	rule := proxy.On(func(args []string) bool { return reading(args) && slices.Contains(args, f.value("k")) }, redistest.HoldReply)
 	defer rule.Remove()
 	lateGet := func(load func(context.Context) (string, error)) (v string, answered bool) {
-		q := query[string]{guard: g, spec: specOf[string](&g.ordinary), asked: g.clock.Now()}
+		q := hedging[string]{query: &query[string]{guard: g, spec: specOf[string](&g.ordinary), asked: g.clock.Now()}}
 		q.spec.key, q.spec.valueKey, q.spec.loader = "k", f.value("k"), load
 		read, err := g.link.Ask(t.Context(), q.spec.valueKey)
 		if err == nil {
-			v, _, answered, err = q.awaitLateRead(t.Context(), &wanted[string]{key: "k", read: read}, read, false)
+			v, _, answered, err = q.awaitLate(t.Context(), &wanted[string]{key: "k", read: read}, read, false)
 		}
 		expect.Equal(t, "error", err, nil)
 		return v, answered
@@ -327,10 +327,10 @@ func TestACallHasWhatIsLoadedBesideRedisWhicheverItHearsOfFirst(t *testing.T) {
 	mustGet(t, f.guards[1], "k", returns("stored"))
 	rule := proxy.On(reading, redistest.HoldReply)
 	defer rule.Remove()
-	hears := map[string]func(q *query[string]) (answer, bool){
-		"nothing":   func(q *query[string]) (answer, bool) { return q.awaitHedge(t.Context(), doRebuild) },
-		"no answer": func(q *query[string]) (answer, bool) { return q.awaitHedge(t.Context(), doBypass) },
-		"dear": func(q *query[string]) (answer, bool) {
+	hears := map[string]func(q *hedging[string]) (answer, bool){
+		"nothing":   func(q *hedging[string]) (answer, bool) { return q.answer(t.Context(), doRebuild) },
+		"no answer": func(q *hedging[string]) (answer, bool) { return q.answer(t.Context(), doBypass) },
+		"dear": func(q *hedging[string]) (answer, bool) {
 			read, err := g.link.Ask(t.Context(), q.spec.valueKey)
 			expect.Equal(t, "error", err, nil)
 			defer read.Leave()
@@ -339,7 +339,7 @@ func TestACallHasWhatIsLoadedBesideRedisWhicheverItHearsOfFirst(t *testing.T) {
 		},
 	}
 	for _, first := range []string{"nothing", "no answer", "dear"} {
-		q := query[string]{guard: g, spec: specOf[string](&g.ordinary), asked: g.clock.Now()}
+		q := hedging[string]{query: &query[string]{guard: g, spec: specOf[string](&g.ordinary), asked: g.clock.Now()}}
 		q.spec.key, q.spec.valueKey, q.spec.loader = first, f.value(first), returns("loaded")
 		j := q.loadOf(t.Context(), first, nil)
 		j.spare, j.ends = true, deadlineOf(t.Context())
@@ -348,9 +348,9 @@ func TestACallHasWhatIsLoadedBesideRedisWhicheverItHearsOfFirst(t *testing.T) {
 		redistest.Await(t, "its loader has returned", func() bool {
 			return g.flights.Count(func(k flightKey) bool { return k.key == first }).Published == 1
 		})
-		q.hedge = &hedge
+		q.load = &hedge
 		a, done := hears[first](&q)
-		q.leaveHedge()
+		q.leave()
 		if !done || *a.value.(*string) != "loaded" {
 			t.Errorf("hears first %q: done %v, %+v", first, done, a)
 		}

@@ -103,7 +103,7 @@ func (l *leading) Lost(int) {
 
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.
 func (r *rebuild) rememberFailure(out loaded) {
-	r.guard.failures.Add(r.token, out.err, r.guard.cfg.clock.Now())
+	r.guard.loaders.failures.Add(r.token, out.err, r.guard.cfg.clock.Now())
 	fail := r.guard.keys.Fail(r.load.valueKey, r.token, out.text, r.load.policy.failureTTL)
 	// Not ctx: all callers have the error by now, and may have left.
 	_, err := r.guard.link.Do(context.Background(), r.load.valueKey, &send.Call{Script: fail, Rank: send.EndsWork})

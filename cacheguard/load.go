@@ -3,12 +3,11 @@ package cacheguard
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cacheguard/go/internal/cache/failure"
 	"github.com/cacheguard/go/internal/cache/guess"
 	"github.com/cacheguard/go/internal/cache/limit"
 	"github.com/cacheguard/go/internal/cache/protocol"
@@ -22,6 +21,8 @@ type loaders struct {
 	limits    *limit.Loads
 	running   atomic.Int64
 	cost      guess.Cost // of all of them
+	failures  failure.Memory
+	meanwhile guess.Misses // of loads that waited for a slot: what was stored in that time
 	journal   *watch.Journal
 	observers *observers
 	kinds     *kinds
@@ -154,64 +155,6 @@ func (l *loaders) gathered(ctx context.Context, j *load, load *loading, s limit.
 	}()
 	l.runProtected(ctx, ctx, j, load, func(o loaded) { out = o })
 	return out
-}
-
-// loadDirectly loads without asking Redis, and stores nothing.
-func (g *Guard) loadDirectly(ctx context.Context, j *load, how Outcome) answer {
-	s, err := g.loaders.takeSlot(ctx, j)
-	if err != nil {
-		return answer{err: err}
-	}
-	return g.loadIn(ctx, j, s, how)
-}
-
-// loadBypassed loads without Redis, because Redis does not answer. If Redis answers again by the time there is a slot,
-// the flight asks it after all: otherwise every instance would make the loads that queued up in an outage, and none
-// would store them.
-func (g *Guard) loadBypassed(ctx context.Context, j *load, publish func(answer)) answer {
-	breaker := g.breakers.Of(j.valueKey)
-	wasOpen := breaker.IsOpen()
-	s, err := g.loaders.takeSlot(ctx, j)
-	if err != nil {
-		return answer{err: err}
-	}
-	if wasOpen && !breaker.IsOpen() && !g.off.Bypassed() && !j.scope.isTransactions() {
-		r := g.newRebuild(j, nil, publish)
-		r.slot, r.afterBypass = s, true
-		return r.run(ctx)
-	}
-	return g.loadIn(ctx, j, s, Bypassed)
-}
-
-// loadIn is loadDirectly in a slot, which it frees.
-func (g *Guard) loadIn(ctx context.Context, j *load, s limit.Slot, how Outcome) answer {
-	j.forgetOld()
-	if how == Bypassed {
-		g.journal.Without.Add(1)
-	}
-	began := g.clock.Tick()
-	out := g.loaders.run(ctx, j, s)
-	if out.err != nil && ctx.Err() != nil {
-		return abandoned(ctx)
-	}
-	a := out.answer(how, began)
-	a.unstored = ErrNotCached
-	return a
-}
-
-// abandoned is the answer of a flight whose callers have all left, or whose Guard is closed.
-func abandoned(ctx context.Context) answer { return answer{err: closedOr(context.Cause(ctx))} }
-
-// answer is what was loaded, for the callers that began before the tick. What was only read is for nobody else: it may
-// have been invalidated since.
-func (l *loaded) answer(how Outcome, before uint64) answer {
-	if l.again {
-		before = 0
-	}
-	return answer{
-		value: l.value, err: l.err, absent: l.absent, outcome: how, before: before, origin: l.origin, again: l.again,
-		cancelled: l.err != nil && errors.Is(l.err, context.Canceled),
-	}
 }
 
 // await waits for what the loader returns, or the end of the context.
@@ -375,47 +318,4 @@ func (l *loading) end(err error) {
 	l.kind.watched.Running.Add(-1)
 	l.task(End{Err: err})
 	l.shown(failed(err))
-}
-
-// protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended
-// its goroutine.
-func (l *loaders) protect(ctx context.Context, key string, load func() error, finish func(error)) {
-	returned := false
-	var err error
-	defer func() {
-		if panicked := recover(); !returned {
-			if panicked == nil {
-				panicked = errGoexit
-			}
-			stack := debug.Stack()
-			err = &PanicError{Key: key, Value: panicked, Stack: stack}
-			if !answers(err) {
-				err = &PanicError{Key: key, Value: said(panicked), Stack: stack}
-			}
-			l.tell(ctx, EventPanicked, key, nil, "panic", said(panicked), "stack", string(stack))
-		}
-		finish(err)
-	}()
-	if err = load(); err != nil {
-		_ = err.Error() // where a panic of the loader's own error type is one of the loader
-		err = givenUp(ctx, err)
-	}
-	returned = true
-}
-
-// said is the text of what a loader panicked with, which may panic, too.
-func said(panicked any) (text string) {
-	defer func() {
-		if recover() != nil {
-			text = fmt.Sprintf("%T", panicked)
-		}
-	}()
-	return fmt.Sprint(panicked)
-}
-
-// answers reports whether the error can be asked: one that wraps a typed nil may panic.
-func answers(err error) bool {
-	defer func() { _ = recover() }()
-	_ = failed(err)
-	return true
 }

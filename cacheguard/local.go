@@ -2,36 +2,11 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/cacheguard/go/internal/cache/tier"
-	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/redis/send"
 )
-
-// checkLocal refuses a client whose scripts' messages do not reach every subscriber.
-func checkLocal(rdb Redis, cfg *Config) error {
-	if goredis.IsRing(rdb) && cfg.Local.on() {
-		return errors.New("Config.Local: rdb is a Ring, on which messages of invalidations do not reach every instance")
-	}
-	return nil
-}
-
-// openLocal makes the Guard's tier, if it has one.
-func (g *Guard) openLocal() (err error) {
-	c := &g.cfg.Local
-	if !c.on() {
-		return nil
-	}
-	limits := tier.Limits{MaxBytes: c.MaxBytes, MaxEntries: c.MaxEntries, TTL: c.TTL, HotKeys: c.HotKeys, Clock: g.cfg.clock, MaxLag: c.MaxLag}
-	if g.local, err = tier.Open(limits, g.inbox, g.notices, parts{g}, g.onHeard, g.onDropped); err != nil {
-		return fmt.Errorf("Config.Local: %w", err)
-	}
-	g.epochs.Tier = g.local.Tier
-	return nil
-}
 
 // parts are the parts of the keyspace for the tier.
 type parts struct{ guard *Guard }
@@ -54,15 +29,17 @@ func (p parts) AskEcho(part int, echo func(key string) *script.Call) {
 }
 
 // repeat has the numbers of notices repeated that are made from now on.
-func (g *Guard) repeat() {
+func (p parts) repeat() {
+	g := p.guard
 	g.notices.Begin = func() {
-		g.life.Try(func() { g.notices.Repeat(g.life.Ending, g.say) }) // stop: the end of the Guard, or its last message
+		g.life.Try(func() { g.notices.Repeat(g.life.Ending, p.say) }) // stop: the end of the Guard, or its last message
 	}
 	g.notices.Changed = g.journal.UntoldChanged
 }
 
 // say sends a message to local tiers. If Redis does not answer, their subscriptions end, or they hear a later message.
-func (g *Guard) say(part int, message string) (refused, answered bool) {
+func (p parts) say(part int, message string) (refused, answered bool) {
+	g := p.guard
 	if g.breakers.Breaker(part).IsOpen() {
 		return false, false
 	}
@@ -147,9 +124,9 @@ func (s *loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool)
 
 // fillLocal waits for a read whose call has its answer from a load beside Redis, which the local tier cannot keep: the
 // keys that are asked for most would be loaded again and again.
-func (q *query[V]) fillLocal(r wanted[V], read *send.Read) {
-	g, spec := q.guard, q.spec
-	if !spec.usesLocal(g) || read != r.read || !g.life.TryAtMost(mostFilling, &g.filling, func() { // stop: RedisTimeout
+func (s *loadSpec[V]) fillLocal(g *Guard, r wanted[V], read *send.Read) {
+	spec := *s
+	if !s.usesLocal(g) || read != r.read || !g.life.TryAtMost(mostFilling, &g.filling, func() { // stop: RedisTimeout
 		ctx, cancel := context.WithTimeout(context.Background(), g.cfg.RedisTimeout)
 		defer cancel()
 		q := query[V]{guard: g, spec: spec}

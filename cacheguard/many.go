@@ -177,7 +177,7 @@ func (m *many[V]) await(ctx context.Context, r *wanted[V], read *send.Read) {
 		late, r.err = read.WaitLate(ctx)
 	}
 	if late {
-		r.err = m.waitLate(ctx, r.key, read)
+		r.err = m.spec.waitLate(ctx, m.guard, r.key, read)
 	}
 	if errors.Is(r.err, errLate) {
 		r.read, r.result, r.err = &send.Read{Err: errLate}, &readResult[V]{state: unreachable}, nil

@@ -89,8 +89,8 @@ func (m *many[V]) newBatch(ctx context.Context, all []*wanted[V]) (*batch, error
 }
 
 // batchIn makes the batch of the keys, which has the slot.
-func (q *query[V]) batchIn(ctx context.Context, s limit.Slot, keys []string) *batch {
-	return (&batch{guard: q.guard, policy: q.spec.policy, load: q.spec.loadMany}).open(ctx, s, keys)
+func (m *many[V]) batchIn(ctx context.Context, s limit.Slot, keys []string) *batch {
+	return (&batch{guard: m.guard, policy: m.spec.policy, load: m.spec.loadMany}).open(ctx, s, keys)
 }
 
 // loadAny is the caller's load, with values as they travel.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	whyoff "github.com/cacheguard/go/internal/cache/off"
+	"github.com/cacheguard/go/internal/cache/write"
 )
 
 const longestBypass = 24 * time.Hour
@@ -71,3 +72,20 @@ func (g *Guard) mustBypass(ctx context.Context, key string) *RedisError {
 	}
 	return nil
 }
+
+// way says whether a call may use the cache for a key. It is asked before anything is read: a value that was read while
+// an invalidation was pending is old, even if that has been sent by the time of the reply.
+type way struct {
+	reason *RedisError // why it must not; nil: it may
+	past   write.Past  // what it must read past the cache for
+}
+
+// look finds out, where there is a reason to ask.
+func (w *way) look(ctx context.Context, g *Guard, key string) {
+	if w.reason = g.mustBypass(ctx, key); w.reason == nil {
+		w.past = pastOf(ctx, g, key)
+	}
+}
+
+// isPast reports whether the call must load whatever the cache has.
+func (w *way) isPast() bool { return w.reason != nil || w.past.Named != nil }

@@ -78,15 +78,16 @@ func (g *Guard) connect() {
 func (g *Guard) assemble() {
 	g.kinds.ordinary.watched = g.journal.Kind("")
 	g.ordinary = ordinaryPolicy(&g.cfg, &g.kinds.ordinary)
-	g.parts = g.ordinary
-	g.parts.staleFor, g.parts.earlyRefresh, g.parts.notFound = 0, 0, nil
+	ofParts := &g.kinds.parts
+	*ofParts = g.ordinary
+	ofParts.staleFor, ofParts.earlyRefresh, ofParts.notFound = 0, 0, nil
 	g.openOff()
 	g.flights.Lost = func(k flightKey) answer { return answer{err: &PanicError{Key: k.key, Value: errGoexit}} }
 	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
 	g.loaders.limits = limit.New(limit.Config{MaxLoads: g.cfg.MaxLoads, Limiter: g.cfg.Limiter, Asked: g.askedLimiter, Journal: &g.journal})
 	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.breakers.Len())
 	if !goredis.IsRing(g.rdb) { // it has no local tiers
-		g.repeat()
+		parts{g}.repeat()
 	}
 	g.keys = protocol.Keyspace{
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Channel: g.notices.Channel, LeaseTTL: g.cfg.LeaseTTL, LoadTimeout: g.cfg.LoadTimeout,
@@ -158,4 +159,26 @@ func (g *Guard) tellClosing() (closed func()) {
 		end()
 		telling.Wait()
 	}
+}
+
+// openLocal makes the Guard's tier, if it has one.
+func (g *Guard) openLocal() (err error) {
+	c := &g.cfg.Local
+	if !c.on() {
+		return nil
+	}
+	limits := tier.Limits{MaxBytes: c.MaxBytes, MaxEntries: c.MaxEntries, TTL: c.TTL, HotKeys: c.HotKeys, Clock: g.cfg.clock, MaxLag: c.MaxLag}
+	if g.local, err = tier.Open(limits, g.inbox, g.notices, parts{g}, g.onHeard, g.onDropped); err != nil {
+		return fmt.Errorf("Config.Local: %w", err)
+	}
+	g.epochs.Tier = g.local.Tier
+	return nil
+}
+
+// checkLocal refuses a client whose scripts' messages do not reach every subscriber.
+func checkLocal(rdb Redis, cfg *Config) error {
+	if goredis.IsRing(rdb) && cfg.Local.on() {
+		return errors.New("Config.Local: rdb is a Ring, on which messages of invalidations do not reach every instance")
+	}
+	return nil
 }

@@ -61,7 +61,8 @@ type kind struct {
 
 // kinds are the kinds of a Guard, by name.
 type kinds struct {
-	ordinary kind // without a name
+	ordinary kind   // without a name
+	parts    policy // of entries of a Source with Part: the ordinary one, and nothing of them is stale
 
 	mu    sync.Mutex
 	named map[string]*kind

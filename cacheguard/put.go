@@ -28,7 +28,7 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 	}
 	spec := c.specOf(k)
 	mayStore := !scopeOf(ctx, c.guard).isTransactions() // one around this write, which may be rolled back
-	p := &putting{rebuild: c.guard.newRebuild(spec.loadOf(c.guard, key, scope{}, nil), nil, nil)}
+	p := &putting{rebuild: newRebuild(c.guard, spec.loadOf(c.guard, key, scope{}, nil), nil, nil)}
 	return c.guard.update(ctx, []string{key}, p, func(ctx context.Context) error {
 		start := time.Now()
 		made := newLoading(ctx, nil, c.policy.kind)

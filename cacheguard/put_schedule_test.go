@@ -166,7 +166,7 @@ func (s *putStage) put(step int, bad trouble) error {
 			s.generation, err = call.Run(ctx, s.redis).Text()
 		case step == 5 && bad != crash:
 			value := "new"
-			r := g.newRebuild(loadSpec[string]{load: load{policy: &g.ordinary}, loader: returns("")}.loadOf(g, s.key, scope{}, nil), nil, nil)
+			r := newRebuild(g, loadSpec[string]{load: load{policy: &g.ordinary}, loader: returns("")}.loadOf(g, s.key, scope{}, nil), nil, nil)
 			r.token = s.token
 			f := r.prepare(ctx, r.made(&value), s.generation, protocol.Stamp{}, nil)
 			if s.together {

@@ -52,7 +52,7 @@ func (q *query[V]) take(ctx context.Context, r *wanted[V], room *slab.Slab[readR
 func (q *query[V]) judge(ctx context.Context, r *wanted[V]) error {
 	redisErr, err := r.confirm(ctx, q.guard, &q.spec)
 	if err == nil {
-		r.decision = q.decide(r, redisErr)
+		r.decision = r.decide(q.guard, &q.spec, redisErr)
 	}
 	return err
 }

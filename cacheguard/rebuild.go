@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	mathrand "math/rand/v2"
 	"runtime"
 	"time"
 
@@ -42,7 +43,7 @@ type rebuild struct {
 	waiters     *flight.Waiters
 }
 
-func (g *Guard) newRebuild(j *load, unfit []byte, publish func(answer)) *rebuild {
+func newRebuild(g *Guard, j *load, unfit []byte, publish func(answer)) *rebuild {
 	return &rebuild{
 		guard: g, load: j, breaker: g.breakers.Of(j.valueKey), token: rand.Text(), unfit: g.cfg.packing().Unfit(unfit), aged: j.aged, publish: publish,
 	}
@@ -155,61 +156,6 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	return r.await(ctx, waiter, got, polls, before)
 }
 
-// confirm asks whether an entry is valid. If it is not, it will be overwritten. Epochs that were read before the entry
-// may be too old to know one that its load made.
-func (r *rebuild) confirm(ctx context.Context, raw []byte, stamp protocol.Stamp) (a answer, done, valid bool) {
-	early := r.epochs != nil
-	holds, redisErr, err := r.asked(ctx).Check(ctx, stamp)
-	if early && !holds && err == nil {
-		r.epochs = nil
-		holds, redisErr, err = r.asked(ctx).Check(ctx, stamp)
-	}
-	switch {
-	case err != nil:
-		return abandoned(ctx), true, false
-	case redisErr != nil:
-		return r.unreachable(ctx, redisErr), true, false
-	case !holds:
-		r.unfit, r.aged = raw, false
-		r.askedAgain++
-		r.load.forgetOld()
-		return answer{}, false, false
-	}
-	return answer{}, false, true
-}
-
-// use makes the answer of an entry. One that cannot be used will be overwritten.
-func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint64) (answer, bool) {
-	e, value, err := r.load.decode(&r.guard.cfg, raw)
-	switch {
-	case err != nil && e.Kind == 0:
-		r.guard.tell(ctx, EventDamaged, r.load.key, err)
-	case err != nil && r.guard.undecodable(r.load.key, r.load.policy, e, err) == alienEntry:
-		return r.guard.loadDirectly(ctx, r.load, Loaded), true
-	}
-	age := fresh
-	if err == nil && how != Shared {
-		age = r.guard.freshness(r.load.key, r.load.policy, e)
-	}
-	if err == nil && age != expired {
-		if a, done, valid := r.confirm(ctx, raw, e.Stamp); !valid {
-			return a, done
-		}
-	}
-	switch {
-	case err != nil || age == expired:
-		r.unfit, r.aged = r.guard.cfg.packing().Unfit(raw), err == nil
-		r.load.forgetOld() // another value has taken its place
-		return answer{}, false
-	case age != fresh:
-		return answer{}, true // good for nobody: a call that reads such a value replaces it, too
-	}
-	if e.Kind == protocol.Absent {
-		return answer{err: ErrNotFound, absent: true, outcome: Negative, before: before, origin: r.origin}, true
-	}
-	return answer{value: value, outcome: how, before: before, origin: r.origin}, true
-}
-
 // unreachable answers when Redis could not be asked for the lease: from the flight of those who load without. The reply
 // may be all that was lost.
 func (r *rebuild) unreachable(ctx context.Context, err error) answer {
@@ -253,7 +199,7 @@ func (r *rebuild) failedElsewhere(err error, message string) answer {
 
 // failure returns the remembered error of a load: the error itself if it was one of ours, else its text.
 func (r *rebuild) failure(got protocol.Acquired) error {
-	if err := r.guard.failures.Find(got.Failed); err != nil {
+	if err := r.guard.loaders.failures.Find(got.Failed); err != nil {
 		return err
 	}
 	return r.load.policy.loadError(r.load.key, got.Message)
@@ -266,3 +212,56 @@ func (r *rebuild) identify(ctx context.Context) {
 		r.token = protocol.NewToken(origin)
 	}
 }
+
+// refresh takes the lease if it is free, and loads. If it is not, the flight lingers for a while: as long as it is
+// there, no other call of this instance asks for the lease again.
+func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
+	r.identify(ctx)
+	loaders := &r.guard.loaders
+	if loaders.left(r.load.policy.kind, r.load.key) != nil {
+		return answer{}
+	}
+	if r.slot = loaders.limits.Try(ctx, loaders.need(r.load)); r.slot.IsNone() {
+		r.stay(ctx, shortestStay) // a Limiter is not asked again at once
+		return answer{}           // all loaders are busy with callers that wait
+	}
+	got, err := r.acquire(ctx, r.request())
+	if err == nil && got.Status == protocol.Granted {
+		a := r.lead(ctx, got)
+		r.guard.local.Forget(r.load.key)
+		r.report(ctx, a)
+		return a
+	}
+	r.returnSlot()
+	r.load.skip()
+	switch {
+	case err != nil:
+		r.recall(err)
+		if ctx.Err() == nil { // else the Guard is closed
+			_ = r.guard.redisError("acquire", r.load.key, err) // no caller waits for it
+		}
+		r.stay(ctx, r.guard.cfg.RedisTimeout)
+	case got.Status == protocol.Held:
+		r.stay(ctx, min(got.Left, max(lastTook, shortestStay)))
+	case got.Status == protocol.Failed:
+		r.stay(ctx, got.Left)
+	case got.Status == protocol.HasValue: // that of another instance
+		r.guard.local.Forget(r.load.key)
+	}
+	return answer{}
+}
+
+func (r *rebuild) stay(ctx context.Context, d time.Duration) {
+	r.guard.cfg.clock.Sleep(ctx, d/2+mathrand.N(d/2+1))
+}
+
+// report logs a load that failed, because no caller sees the error, unless it was given up.
+func (r *rebuild) report(ctx context.Context, a answer) {
+	if a.err != nil && !a.absent && a.outcome == Loaded && !errors.Is(a.err, context.Canceled) {
+		r.guard.tell(ctx, EventRefreshFailed, r.load.key, a.err, r.load.policy.logAttrs()...)
+	}
+}
+
+// shortestStay is the shortest time that a refresh leaves the key to another instance before this one
+// may ask again.
+const shortestStay = 20 * time.Millisecond

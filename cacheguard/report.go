@@ -216,3 +216,13 @@ func (g *Guard) observed() observe.Guard {
 		Server: goredis.Where(g.rdb),
 	}
 }
+
+// answered counts an answer, and reports it, to a call that began at start; zero: nobody is to know.
+func (g *Guard) answered(ctx context.Context, p *policy, key string, how Outcome, start time.Time, err error) {
+	if c := p.kind.counts; c != nil && how != "" {
+		c.answered(how)
+	}
+	if !start.IsZero() {
+		g.observers.tell(ctx, Event{What: EventGet, Key: key, Kind: p.kind.name, Outcome: how, Took: time.Since(start), Err: err})
+	}
+}

@@ -258,7 +258,7 @@ func (s *stage) read(step int) (err error) {
 	case 2:
 		j := loadSpec[string]{load: load{policy: &g.ordinary}, loader: returns("")}.loadOf(g, s.key, scope{}, nil)
 		j.valueKey += s.slot
-		s.m = g.newRebuild(j, nil, nil)
+		s.m = newRebuild(g, j, nil, nil)
 		s.got, err = protocol.ParseAcquired(s.guards[0].keys.Acquire(s.m.load.valueKey, protocol.Request{Token: s.m.token, Take: true}).Run(ctx, g.rdb))
 	case 3:
 		s.loaded = s.source

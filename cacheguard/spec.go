@@ -146,3 +146,8 @@ func (s *loadSpec[V]) refusal(g *Guard, reason *RedisError) error {
 func (s *loadSpec[V]) mustBeJudged(a *answer, asked uint64) bool {
 	return s.judge != nil && a.err == nil && (a.outcome == Hit || a.loaded > 0 && asked >= a.loaded)
 }
+
+// isPatient reports whether the call waits for a fresh value before it takes a stale one. A GetMany does not.
+func (s *loadSpec[V]) isPatient() bool {
+	return s.loader != nil && !s.spare && s.policy.patience > 0
+}

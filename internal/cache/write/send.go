@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	most   = 512 // bounds a batch. Redis takes some 10 µs for each, and other clients come in between
-	atOnce = 2   // batches of a part
+	most   = 1024 // bounds a batch. Redis takes some 10 µs for each, and other clients come in between
+	atOnce = 2    // batches of a part
 )
 
 // request is what Redis is asked about a target, and how that ended.
