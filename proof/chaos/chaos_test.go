@@ -60,9 +60,9 @@ func newChaos(t *testing.T, servers []*redistest.Server, env ...string) *chaos {
 	}
 	c.env = append(env, "TRUTH="+c.truth.Addr(), "GOMAXPROCS=1")
 	if os.Getenv("CHAOS") != "" { // it shares its machine with others
-		c.env = append(c.env, "THINK=20ms", "BULK=2000")
+		c.env = append(c.env, "THINK=20ms", "BULK=2000", "MOST=5000")
 	} else {
-		c.env = append(c.env, "BULK=200")
+		c.env = append(c.env, "BULK=200", "MOST=300")
 	}
 	return c
 }

@@ -12,6 +12,9 @@ import (
 // The promises of docs/guarantees.md.
 const (
 	oneLoad    = "one load"             // at a time for a key
+	oneOfMany  = "one load of many"     // at a time for each key of thousands
+	eachOfMany = "each of many"         // has its value or an error
+	newOfMany  = "new, of many"         // each of thousands is as new as a single one
 	staleFill  = "stale fill"           // Redis has an old value
 	readWrites = "read your writes"     // a call got an old value otherwise
 	many       = "many at once"         // a tag, a kind or everything was invalidated
@@ -35,7 +38,7 @@ const (
 )
 
 var promises = []string{
-	oneLoad, staleFill, readWrites, many, madeOf, kinds, survives, committed, itsOwn, turnedOn, puts, versions, nobodyPays, reaches, sentAgain, tierDelay, absence, ends, says, byLock, bySwap,
+	oneLoad, oneOfMany, eachOfMany, newOfMany, staleFill, readWrites, many, madeOf, kinds, survives, committed, itsOwn, turnedOn, puts, versions, nobodyPays, reaches, sentAgain, tierDelay, absence, ends, says, byLock, bySwap,
 }
 
 // checker reads what processes saw, a round after the other.
@@ -49,9 +52,11 @@ type checker struct {
 	writes   map[string][]event
 	newest   map[string][]int64 // that of the writes up to here
 	starved  map[string][]span  // by process
+	repeats  []span             // then loads may have run twice
 	off      map[string][]span  // by Guard: its cache was turned off for some keys
 	found    map[string][]finding
 	counts   map[string]int
+	keys     int64 // that calls for thousands asked for
 	excused  int
 	observed map[string]bool // operations that succeeded
 }
@@ -88,12 +93,19 @@ func (c *checker) round(history []event) {
 				e.To += int64(2*lease + 2*time.Second)
 				c.writes[e.Scope] = append(c.writes[e.Scope], e)
 			}
+		case repeats:
+			c.repeats = append(c.repeats, span{e.From - int64(lease), e.To + int64(lease)})
 		case starved:
 			c.starved[e.process()] = append(c.starved[e.process()], span{e.From - int64(lease), e.To + int64(lease)})
 		case off:
 			c.off[e.Guard] = append(c.off[e.Guard], span{e.From, e.To})
 		case done:
 			c.observed[e.How] = true
+		case asked:
+			c.keys += e.N
+			if e.How == "left" {
+				c.counts["left"]++
+			}
 		}
 	}
 	for scope, all := range c.writes {
@@ -112,6 +124,8 @@ func (c *checker) round(history []event) {
 			c.failure(e)
 		case misjudged:
 			c.wrong(says, e)
+		case astray:
+			c.wrong(eachOfMany, e)
 		case behind:
 			c.wrong(readWrites, e)
 		case late:
@@ -142,7 +156,7 @@ func (c *checker) forget() {
 	}
 	clear(c.starved)
 	clear(c.off)
-	c.breaks = nil
+	c.breaks, c.repeats = nil, nil
 }
 
 // value compares a value with what was invalidated before its call began.
@@ -186,6 +200,8 @@ func (c *checker) old(e, w event) bool {
 	case w.Kind == written && meets(c.starved[w.process()], w.From-int64(2*lease), w.From+int64(lease)):
 		c.excused++ // it was paused for longer than its intent, perhaps
 		return false
+	case e.Many > 1:
+		c.wrong(newOfMany, e, w)
 	case w.Kind == pending:
 		c.wrong(sentAgain, e, w)
 	case e.Kind == absent:
@@ -243,7 +259,11 @@ func (c *checker) loads(history []event) {
 		slices.SortFunc(all, func(a, b event) int { return cmp.Compare(a.From, b.From) })
 		for i, e := range all[min(1, len(all)):] {
 			if e.From < all[i].To && !c.mayRepeat(all[i].From, e) {
-				c.wrong(oneLoad, e, all[i])
+				promise := oneLoad
+				if max(e.Many, all[i].Many) > 1 {
+					promise = oneOfMany
+				}
+				c.wrong(promise, e, all[i])
 			}
 		}
 	}
@@ -251,7 +271,7 @@ func (c *checker) loads(history []event) {
 
 // mayRepeat reports whether a second load may begin since the first one has.
 func (c *checker) mayRepeat(first int64, e event) bool {
-	if meets(c.breaks, first-int64(2*lease), e.From) {
+	if meets(c.breaks, first-int64(2*lease), e.From) || meets(c.repeats, first, e.From) {
 		return true
 	}
 	for _, spans := range c.starved {
@@ -282,6 +302,6 @@ func miscounted(what string, tried, added, count int64) error {
 
 // summary is what happened, in a line.
 func (c *checker) summary() string {
-	return fmt.Sprintf("%d values, %d absences, %d invalidations, %d of them pending, %d updates, %d loads; %d old ones excused",
-		c.counts[got], c.counts[absent], c.counts[invalidated], c.counts[pending], c.counts[written], c.counts[loads], c.excused)
+	return fmt.Sprintf("%d values, %d absences, %d invalidations, %d of them pending, %d updates, %d loads; %d calls for %d keys, of which %d left; %d old ones excused",
+		c.counts[got], c.counts[absent], c.counts[invalidated], c.counts[pending], c.counts[written], c.counts[loads], c.counts[asked], c.keys, c.counts["left"], c.excused)
 }

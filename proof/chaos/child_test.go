@@ -45,6 +45,7 @@ type worker struct {
 	name  string // of the process
 	index int    // which of them it is; others have taken the same place before
 	bulk  int    // how many keys are read together
+	most  int    // of thousands that one call asks for
 	wrong bool   // it makes the usual mistakes
 	ttl   time.Duration
 	think time.Duration         // between two calls of a caller
@@ -60,12 +61,14 @@ type worker struct {
 	dies   atomic.Bool // in its next update
 	did    sync.Map    // operations
 	memory sync.Map    // of the usual mistakes
+
+	crowded sync.Mutex // some of its callers ask for thousands
 }
 
 // newWorker opens what the environment names.
 func newWorker(t *testing.T) *worker {
 	w := &worker{T: t, name: strconv.Itoa(os.Getpid()), wrong: os.Getenv("WRONG") != ""}
-	var errs [8]error
+	var errs [9]error
 	w.index, errs[0] = strconv.Atoi(os.Getenv("INDEX"))
 	w.ttl, errs[1] = time.ParseDuration(cmp.Or(os.Getenv("TTL"), "1m"))
 	w.wait, errs[2] = time.ParseDuration(cmp.Or(os.Getenv("REDISTIMEOUT"), "500ms"))
@@ -82,6 +85,7 @@ func newWorker(t *testing.T) *worker {
 	w.cas, errs[5] = cas.New(w.rdb.(cas.Redis), cas.Config{Prefix: "chaos-cas", TTL: -1})
 	w.log, errs[6] = os.OpenFile(os.Getenv("LOG"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	w.bulk, errs[7] = strconv.Atoi(os.Getenv("BULK"))
+	w.most, errs[8] = strconv.Atoi(os.Getenv("MOST"))
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
@@ -121,15 +125,22 @@ func (w *worker) listen(stop func()) {
 	}
 }
 
-// watch notes when the process stands still.
+// watch notes when the process stands still, and when loads run beside a Redis that keeps calls waiting.
 func (w *worker) watch(ctx context.Context) {
+	var of *opened
+	hedged := 0.0
 	for last := now(); ctx.Err() == nil; {
 		<-time.After(20 * time.Millisecond)
 		at := now()
 		if at-last > int64(300*time.Millisecond) {
 			w.note(event{Kind: starved, Guard: w.name, From: last, To: at})
 		}
-		last = at
+		o := w.opened.Load()
+		if n := o.guard.Stats().Of("hedged_loads_total"); n > 0 && (o != of || n > hedged) {
+			w.note(event{Kind: repeats, Guard: o.name, From: last, To: at})
+			hedged = n
+		}
+		of, last = o, at
 	}
 }
 

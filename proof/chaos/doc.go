@@ -10,6 +10,7 @@
 //     what was written while the cache was turned off.
 //   - No version of the program got another's values, and no kind those of another. While Redis kept the leases, each key had one load at a time.
 //   - An error had a name of that page, and said whether write had been called, and a transaction read nothing older than what it had written.
+//   - Of thousands that one call asked for, each was as new and was loaded as once as a single one, and had its own value or an error.
 //   - No call failed for another's sake or Redis', and each ended when its context did. Close returned.
 //   - No process that had lost a lock wrote to a store that checks fences: no count is lost.
 //   - No change of a value by compare-and-swap is lost, or made twice, where Redis keeps its data.

@@ -18,11 +18,14 @@ const (
 	pending     = "pending"     // the same failed: from now on its own Guard does not serve what is older
 	written     = "written"     // an Update, or a transaction (How is intent), wrote N, and has not returned
 	misjudged   = "misjudged"   // an error was wrong about whether write was called, or has no name
+	astray      = "astray"      // a key of a call for many had neither its own value nor an error
+	asked       = "asked"       // a call asked for thousands (N), and got some (Many)
 	behind      = "behind"      // a transaction read what is older than its own write
 	off         = "off"         // a Guard's cache was turned off for some keys until now
 	loads       = "loads"       // a loader has read N
 	loaded      = "loaded"      // a loader has read a quiet key
 	late        = "late"        // a call took longer than its context
+	repeats     = "repeats"     // loads may have run twice: beside a Redis that was slow, or for callers of thousands whose time was over
 	starved     = "starved"     // the process stood still
 	done        = "done"        // an operation succeeded
 	tries       = "tries"       // somebody is about to count
@@ -42,6 +45,7 @@ type event struct {
 	// Version is the program's; Stored is the one that stored the value.
 	Version, Stored int `json:",omitempty"`
 	From, To        int64
+	Many            int   `json:",omitempty"` // how many others the same call had, of thousands
 	Deadline        int64 `json:",omitempty"`
 }
 

@@ -24,6 +24,7 @@ const (
 // value is what is cached.
 type value struct {
 	N       int64
+	ID      int `json:",omitempty"` // of a thing
 	Tags    uint
 	By      string `json:",omitempty"`
 	Version int    `json:",omitempty"`
@@ -38,11 +39,15 @@ type opened struct {
 	things  *cacheguard.Cache[int, value]
 	bulk    *cacheguard.Cache[int, value]
 	quiet   *cacheguard.Cache[int, value]
+	crowd   *cacheguard.Cache[int, value] // of things, by thousands
 	births  *cacheguard.Cache[int64, int64]
 	views   *cacheguard.Cache[int, value] // of things
 	pages   *middleware.Cache
-	off     atomic.Int64 // since when the cache is turned off for some keys; 0: it is not
-	shut    atomic.Pointer[func(key string) bool]
+
+	quietCrowd *cacheguard.Cache[int, value] // of quiet ones
+
+	off  atomic.Int64 // since when the cache is turned off for some keys; 0: it is not
+	shut atomic.Pointer[func(key string) bool]
 }
 
 // close closes the Guard, and then the Limiter.
@@ -106,19 +111,22 @@ func (w *worker) open() *opened {
 		cfg.StaleFor, cfg.EarlyRefresh = w.ttl, 1
 	}
 	patient := cfg.StaleFor / 1000 // 0: there is nothing stale
-	var errs [7]error
+	var errs [9]error
 	o.guard, errs[0] = cacheguard.New(w.rdb.(cacheguard.Redis), cfg)
-	o.things, errs[1] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
+	thing := cacheguard.CacheConfig[int, value]{
 		Name: "thing", Version: o.version, Tags: func(_ int, v value) []string { return tagsOf(v.Tags) }, Patience: patient,
-		Load: func(ctx context.Context, _ int) (value, error) {
+		Load: func(ctx context.Context, id int) (value, error) {
 			if rand.N(4) == 0 { // so that some are stale
 				cacheguard.SetTTL(ctx, rand.N(100*time.Millisecond))
 			}
 			v, err := w.load(ctx)
-			v.Version = o.version
+			v.ID, v.Version = id, o.version
 			return v, err
 		},
-	})
+	}
+	o.things, errs[1] = cacheguard.NewCache(o.guard, thing)
+	thing.LoadMany = func(ctx context.Context, ids []int) (map[int]value, error) { return w.loadThousands(ctx, o, ids) }
+	o.crowd, errs[7] = cacheguard.NewCache(o.guard, thing)
 	o.bulk, errs[2] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
 		Name: "bulk", Load: func(ctx context.Context, _ int) (value, error) { return w.loadRow(ctx) }, // GetMany may load a single thing
 		LoadMany: func(ctx context.Context, ids []int) (map[int]value, error) {
@@ -130,10 +138,16 @@ func (w *worker) open() *opened {
 			return all, err
 		},
 	})
-	o.quiet, errs[3] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
+	quietly := cacheguard.CacheConfig[int, value]{
 		Name: "quiet", TTL: 200 * time.Millisecond, StaleFor: -1, EarlyRefresh: -1, NoLocal: w.index%4 == 2,
-		Load: func(ctx context.Context, id int) (value, error) { return w.loadQuietly(ctx, o, id) },
-	})
+		Load: func(ctx context.Context, id int) (value, error) {
+			all, err := w.loadQuietly(ctx, o, id)
+			return all[id], err
+		},
+	}
+	o.quiet, errs[3] = cacheguard.NewCache(o.guard, quietly)
+	quietly.LoadMany = func(ctx context.Context, ids []int) (map[int]value, error) { return w.loadQuietly(ctx, o, ids...) }
+	o.quietCrowd, errs[8] = cacheguard.NewCache(o.guard, quietly)
 	o.births, errs[4] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int64, int64]{
 		Name: "birth", AbsentTags: func(int64) []string { return []string{"births"} },
 		Load: func(ctx context.Context, id int64) (int64, error) {
@@ -182,14 +196,18 @@ func (w *worker) loadRow(ctx context.Context) (value, error) {
 	return v, err
 }
 
-// loadQuietly notes the load, unless that belongs to one caller alone.
-func (w *worker) loadQuietly(ctx context.Context, o *opened, id int) (value, error) {
+// loadQuietly notes the load, unless that belongs to one caller alone. Of thousands, some stand for those beside them.
+func (w *worker) loadQuietly(ctx context.Context, o *opened, ids ...int) (map[int]value, error) {
 	from, alone := now(), o.guard.Stats().Bypassed
 	v, err := w.load(ctx)
 	v.Tags = 0
 	<-time.After(20 * time.Millisecond)
 	if at := o.guard.Stats(); err == nil && ctx.Err() == nil && !alone && !at.Bypassed && at.Pending == 0 {
-		w.note(event{Kind: loaded, Guard: o.name, Key: o.quiet.Key(id), From: from})
+		for _, id := range ids {
+			if id < quiet || id%100 == 0 {
+				w.note(event{Kind: loaded, Guard: o.name, Key: o.quiet.Key(id), From: from, Many: len(ids)})
+			}
+		}
 	}
-	return v, err
+	return each(v, ids), err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,6 +14,10 @@ import (
 // mistakes are what caches made by hand do, each against another promise. They show that the checker sees what it should.
 var mistakes = map[string]operation{
 	"two processes load":               {20, (*worker).loadsAlone, false},
+	"two load thousands":               {3, (*worker).loadsThousandsAlone, false},
+	"thousands by MGET":                {3, (*worker).manyAside, false},
+	"DEL of one of them":               {10, (*worker).manyAsideWrite, false},
+	"thousands without some":           {5, (*worker).leavesOut, false},
 	"a fill after the DEL":             {20, (*worker).asideRead, false},
 	"DEL, while others fill":           {5, (*worker).asideWrite, false},
 	"a map in the process":             {20, (*worker).remembers, false},
@@ -79,6 +84,64 @@ func (w *worker) forgets(ctx context.Context, o *opened, scope string, keys ...s
 func (w *worker) loadsAlone(ctx context.Context, o *opened) error {
 	_, err := w.loadQuietly(ctx, o, rand.N(quiet))
 	return err
+}
+
+func (w *worker) loadsThousandsAlone(ctx context.Context, o *opened) error {
+	_, err := w.loadQuietly(ctx, o, w.crowdOf(o.quietCrowd, quiet).draw()...)
+	return err
+}
+
+const asides = 1000 // that are read together
+
+func asideOf(id int) string { return fmt.Sprint("many:", id) }
+
+// manyAside does for all of them what everybody writes first.
+func (w *worker) manyAside(ctx context.Context, o *opened) error {
+	from, found := now(), make(map[int]value, asides)
+	var keys []string
+	for id := range asides {
+		keys = append(keys, "aside:"+asideOf(id))
+	}
+	stored, err := w.rdb.MGet(ctx, keys...).Result()
+	if err != nil {
+		return err
+	}
+	n, err := w.truth.read(ctx)
+	if err != nil {
+		return err
+	}
+	<-time.After(rand.N(20 * time.Millisecond))
+	fill := w.rdb.Pipeline()
+	for id, text := range stored {
+		v := value{N: n, ID: id}
+		if text, is := text.(string); is {
+			v.N, _ = strconv.ParseInt(text, 10, 64) // digits
+		} else {
+			fill.Set(ctx, keys[id], n, 0)
+		}
+		found[id] = v
+	}
+	_, err = fill.Exec(ctx)
+	w.notesEach(o, asideOf, found, func(int) string { return "hit" }, from)
+	return err
+}
+
+func (w *worker) manyAsideWrite(ctx context.Context, o *opened) error {
+	one := asideOf(rand.N(asides))
+	return w.forgets(ctx, o, "key:"+one, one)
+}
+
+// leavesOut has nothing of what another is loading.
+func (w *worker) leavesOut(ctx context.Context, o *opened) error {
+	from, ids := now(), w.crowdOf(o.crowd, things).draw()
+	found := each(value{}, ids)
+	if mine, err := w.rdb.SetNX(ctx, "aside:loading", 1, 20*time.Millisecond).Result(); err != nil {
+		return err
+	} else if !mine {
+		delete(found, ids[len(ids)-1])
+	}
+	w.answersEach(o, ids, found, func(int) bool { return false }, from)
+	return nil
 }
 
 func (w *worker) asideRead(ctx context.Context, o *opened) error {

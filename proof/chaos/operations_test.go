@@ -65,6 +65,9 @@ var operations = map[string]operation{
 	"a view":               {40, (*worker).getView, false},
 	"a thing and its view": {8, (*worker).invalidateViewed, false},
 	"a batch":              {10, (*worker).getTogether, false},
+	"thousands":            {1, (*worker).getThousands, false},
+	"quiet thousands":      {1, (*worker).getThousandsQuietly, false},
+	"a share of thousands": {1, (*worker).invalidateShare, false},
 	"a block":              {2, (*worker).invalidateBlock, false},
 	"a quiet Get":          {60, (*worker).getQuiet, false},
 	"a key of two kinds":   {10, (*worker).getTwice, false},
@@ -84,7 +87,7 @@ var names = slices.Sorted(maps.Keys(operations))
 // named are those whose errors have names in docs/guarantees.md.
 var named = []string{
 	"Guard.Invalidate", "Guard.InvalidateTags", "Guard.InvalidateAll", "Guard.Update", "Guard.UpdateMany", "Guard.Intend", "Intent.Also", "Intent.Done", "Intent.Context",
-	"Also", "Written", "ClassOf", "Cache.Key", "Cache.Changes", "Cache.Invalidate", "Cache.InvalidateAll", "Cache.Update", "Cache.Put", "a thing and its view", "a block",
+	"Also", "Written", "ClassOf", "Cache.Key", "Cache.Changes", "Cache.Invalidate", "Cache.InvalidateAll", "Cache.Update", "Cache.Put", "a thing and its view", "a block", "a share of thousands",
 	"a thing's intent", "a birth",
 	"an error that means: not written", // a mistake
 }

@@ -175,7 +175,7 @@ func (w *worker) put(ctx context.Context, o *opened) error {
 	err := o.things.Put(ctx, id, func(ctx context.Context) (value, error) {
 		called.Store(true)
 		err := w.writeOf(o, key, &n)(ctx)
-		return value{N: n, Tags: rand.UintN(1 << tags), By: "put", Version: o.version}, err
+		return value{N: n, ID: id, Tags: rand.UintN(1 << tags), By: "put", Version: o.version}, err
 	})
 	w.judges(o, called.Load(), err == nil || cacheguard.Written(err))
 	return w.ended(ctx, o, []string{"key:" + key}, n, from, err)
