@@ -62,7 +62,7 @@ func newChaos(t *testing.T, servers []*redistest.Server, env ...string) *chaos {
 	if os.Getenv("CHAOS") != "" { // it shares its machine with others
 		c.env = append(c.env, "THINK=20ms", "BULK=2000", "MOST=5000")
 	} else {
-		c.env = append(c.env, "BULK=200", "MOST=300")
+		c.env = append(c.env, "BULK=200", "MOST=150")
 	}
 	return c
 }

@@ -83,7 +83,7 @@ func TestNoticesThatNobodyMissesAreFoundWhereABusIsCut(t *testing.T) { // alone,
 func TestTheUsualMistakesAreFound(t *testing.T) {
 	t.Parallel()
 	c := onOneServer(t, "WRONG=yes")
-	c.env = append(c.env, "THINK=4ms", "BULK=200", "MOST=300") // however long the other tests last: two that think for longer seldom meet
+	c.env = append(c.env, "THINK=4ms", "BULK=200", "MOST=150") // however long the other tests last: two that think for longer seldom meet
 	c.expected, c.check.keeps, c.check.swaps = true, true, true
 	c.check.delay, c.check.slack = time.Second, 500*time.Millisecond
 	missing := promises
