@@ -115,8 +115,8 @@ type Result struct {
 	Runs  bool // the loader was called for the member, and may run on
 }
 
-// Obtain waits for the member's value. Result.Err says that ctx ended or that the call failed; the other fields then
-// mean nothing. Not ok: it had skipped.
+// Obtain waits for the member's value, also when ctx has ended, as long as the loader runs for others. Result.Err says
+// that ctx ended or that the call failed; the other fields then mean nothing. Not ok: it had skipped.
 func (c *Call) Obtain(ctx context.Context, key string) (r Result, ok bool) {
 	c.mu.Lock()
 	if _, open := c.open[key]; !open {
@@ -132,12 +132,16 @@ func (c *Call) Obtain(ctx context.Context, key string) (r Result, ok bool) {
 		c.cfg.Go(c.run)
 	}
 	c.mu.Unlock()
+	runs := false
 	select {
 	case <-c.turns:
+		runs = c.leave(key)
 	case <-ctx.Done():
-		return Result{Err: context.Cause(ctx), Runs: c.leave(key)}, true
+		if runs = c.leave(key); !runs {
+			return Result{Err: context.Cause(ctx)}, true
+		}
+		<-c.turns // it is loaded for others, or all have left: given up now, others would load it at the same time
 	}
-	runs := c.leave(key)
 	c.turns <- struct{}{} // there is room
 	value, found := c.result[key]
 	return Result{value, found, c.err, runs}, true
