@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// Whose callers have left while its loader runs on for another key keeps its lease, and what is loaded is stored: else
+// A key keeps its lease when its callers leave while the loader runs on for another key, and its value is stored: else
 // other instances would load it at the same time, and this one once more.
 func TestAKeyThatALoadOfManyRunsOnForIsLoadedNowhereElse(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ func (w *worker) crowdOf(c *cacheguard.Cache[int, value], few int) crowd {
 	return crowd{c, few, w.most + w.most/5, w.most}
 }
 
-// name is that of a thing in the log. Those beside the few have that of their share.
+// name names a thing in the log. The things beside the few have the name of their share.
 func (c crowd) name(id int) string {
 	if id < c.few {
 		return c.Key(id)
