@@ -49,7 +49,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		case errors.Is(err, cacheguard.ErrClosed):
 			return err
 		case errors.Is(err, errStandBy):
-			f.engine.Trouble(nil)
+			f.engine.StandsBy()
 			pause = lookEvery
 		default:
 			f.engine.Reconnected()
@@ -126,7 +126,11 @@ func (f *Feed) standBy(ctx context.Context, side *pgx.Conn) (slot, error) {
 		if err != nil || !at.there || !at.active {
 			return at, err
 		}
-		f.engine.Trouble(f.stranger(ctx, side))
+		if err := f.stranger(ctx, side); err != nil {
+			f.engine.Trouble(err)
+		} else {
+			f.engine.StandsBy()
+		}
 		if _, err := f.holder(ctx, side, at); err != nil {
 			return at, err
 		}

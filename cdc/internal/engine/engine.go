@@ -29,13 +29,14 @@ type Engine struct {
 	Order  []cdc.Kind // in which they are invalidated; none: at once
 	Log    *slog.Logger
 
-	mu      sync.Mutex
-	stats   cdc.Stats
-	current time.Time // everything before it is invalidated; zero: not known yet
-	began   time.Time // the reading
-	trouble time.Time // began; zero: there is none
-	said    time.Time // in the log
-	running bool
+	mu       sync.Mutex
+	stats    cdc.Stats
+	current  time.Time // everything before it is invalidated; zero: not known yet
+	began    time.Time // the reading
+	trouble  time.Time // began; zero: there is none
+	said     time.Time // in the log
+	standsBy time.Time // since when another instance reads, or tries to; zero: none does
+	running  bool
 
 	standing     error     // a trouble that lasts although changes are invalidated
 	unmapped     int       // rows since
@@ -124,7 +125,7 @@ func (e *Engine) Trouble(err error) {
 		err = e.standing
 	}
 	now, since := time.Now(), e.trouble
-	e.stats.Err = err
+	e.stats.Err, e.standsBy = err, time.Time{}
 	over := err == nil && !since.IsZero()
 	says := err != nil && now.Sub(e.said) >= sayAgain
 	switch {
@@ -142,6 +143,20 @@ func (e *Engine) Trouble(err error) {
 	}
 	if says {
 		e.Log.Error("cdc: changes wait to be invalidated", "error", err)
+	}
+}
+
+// StandsBy notes that another instance reads the log, or tries to. A trouble is over when that has lasted: each instance
+// in turn tries to read what none can.
+func (e *Engine) StandsBy() {
+	e.mu.Lock()
+	if e.standsBy.IsZero() {
+		e.standsBy = time.Now()
+	}
+	calm := e.trouble.IsZero() || time.Since(e.standsBy) >= sayAgain
+	e.mu.Unlock()
+	if calm {
+		e.Trouble(nil)
 	}
 }
 
@@ -165,10 +180,10 @@ func (e *Engine) WholeOf(ctx context.Context, why string, tables []*Table) error
 	if len(tables) < len(e.Tables) {
 		what = "kinds"
 	}
-	e.Log.Warn("cdc: "+what+" are invalidated whole", "why", why)
 	if err := e.Invalidate(ctx, cacheguard.Changes{}, tables); err != nil {
 		return fmt.Errorf("cdc: invalidate %s, because %s: %w", what, why, err)
 	}
+	e.Log.Warn("cdc: "+what+" are invalidated whole", "why", why)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stats.Whole++

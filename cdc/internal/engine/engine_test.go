@@ -314,6 +314,27 @@ func TestATroubleIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
 	})
 }
 
+// Where nobody can invalidate, each instance tries to read in turn, and the others stand by.
+func TestATroubleIsNotOverWhileInstancesTakeTurnsAtIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		e := Engine{Log: slog.New(slog.NewTextHandler(&text, nil))}
+		for range 5 {
+			e.Trouble(errors.New("READONLY"))
+			e.StandsBy()
+			time.Sleep(sayAgain - time.Second)
+			e.StandsBy()
+		}
+		expect.Equal(t, "lines at the end", strings.Count(text.String(), "invalidated again"), 0)
+		expect.Equal(t, "the trouble is known meanwhile", e.Stats().Err != nil, true)
+		time.Sleep(time.Second)
+		e.StandsBy()
+		expect.Equal(t, "lines once another reads", strings.Count(text.String(), "invalidated again"), 1)
+		expect.Equal(t, "the trouble after that", e.Stats().Err, nil)
+	})
+}
+
 func TestBehindIsHowOldAValueCanBe(t *testing.T) {
 	t.Parallel()
 	guard, _ := newGuard(t, shared.Client(t))
