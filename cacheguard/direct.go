@@ -70,10 +70,10 @@ func (l *loaded) answer(how Outcome, before uint64) answer {
 	}
 }
 
-// runHedge is the run of such a flight: it waits for a spare slot, and loads, unless another loader of the key runs.
-// Then it stays until Redis has answered something, and as long again as makes a request late, as other answers are
-// about to come: a Redis that stops for a while causes one load of a key, and no more. It need not where Redis is known
-// to be slow.
+// runHedge is the run of a flight beside Redis, as hedging begins it: it waits for a spare slot, and loads, unless
+// another loader of the key runs. Then it stays until Redis has answered something, and as long again as makes a
+// request late, as other answers are about to come: a Redis that stops for a while causes one load of a key, and no
+// more. It need not where Redis is known to be slow.
 func (g *Guard) runHedge(ctx context.Context, j *load, publish func(answer)) answer {
 	part := g.breakers.Of(j.valueKey)
 	s, err := g.loaders.takeSlot(ctx, j)

@@ -110,7 +110,7 @@ func inOrders(keys []string) (orders [][]string) {
 	return orders
 }
 
-// oneInTen are those that are written.
+// oneInTen picks the keys that a test writes.
 func oneInTen(keys []string) (some []string) {
 	for i := 0; i < len(keys); i += 10 {
 		some = append(some, keys[i])

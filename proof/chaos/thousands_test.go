@@ -75,8 +75,8 @@ func (w *worker) getThousands(ctx context.Context, o *opened) error {
 	})
 }
 
-// getThousandsQuietly does so with things whose loads are counted. Nobody leaves: other processes may load what was left, while its loader still runs
-// for those who stay.
+// getThousandsQuietly does so with things whose loads are counted. Nobody leaves: other processes may load what all have left, while its loader has
+// not noticed that.
 func (w *worker) getThousandsQuietly(ctx context.Context, o *opened) error {
 	from := now()
 	err := w.together(o, w.crowdOf(o.quietCrowd, quiet), func() (context.Context, context.CancelFunc) { return ctx, func() {} })
