@@ -82,7 +82,13 @@ var serverFaults = map[string]struct {
 				c.Error(err)
 			}
 		},
-		func(c *council, i int, key string) { c.around[i].Del(context.Background(), key) },
+		func(c *council, i int, key string) { // not DEL, which would forget who has given up while a request of theirs is on its way
+			w := &calls{keys: keysOf(key), id: "another", token: "another"}
+			call := w.releasing(successor{}, false)
+			if err := call.Run(context.Background(), c.around[i]).Err(); err != nil {
+				c.Error(err)
+			}
+		},
 	},
 }
 
