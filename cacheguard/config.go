@@ -10,6 +10,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/run/clock"
 	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/run/logging"
 )
 
 // Config says how a Guard behaves; docs/production.md says how to choose. In every field 0 means the default, and -1
@@ -260,8 +261,7 @@ func (c Config) withDefaults() Config {
 		*d = min(*d, longest)
 	}
 	config.SetDefault(&c.Codec, Codec(jsonCodec{}))
-	config.SetDefault(&c.Logger, slog.New(slog.DiscardHandler))
-	c.Logger = c.Logger.With("cache", c.Prefix, "instance", c.Instance)
+	c.Logger = logging.Of(c.Logger, c.Prefix, c.Instance)
 	return c
 }
 

@@ -83,6 +83,13 @@ func alsoTell(g *Guard, o Observer) {
 	g.observers.all = append(g.observers.all, observing{Observer: o})
 }
 
+// told waits until so many were told, which others than the caller do.
+func told(t *testing.T, what string, n *atomic.Int64, want int64) {
+	t.Helper()
+	redistest.Await(t, what+" are told", func() bool { return n.Load() >= want })
+	expect.Equal(t, what, n.Load(), want)
+}
+
 func (e *events) count(o Outcome) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

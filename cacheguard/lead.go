@@ -98,7 +98,7 @@ func (l *leading) Lost(int) {
 	if max(time.Since(since), time.Since(since.Round(0))) < l.guard.cfg.LeaseTTL { // by the wall clock, too: a machine may be suspended
 		what = EventOvertaken
 	}
-	l.guard.tell(context.Background(), what, l.load.key, nil)
+	l.guard.tellBeside(Event{What: what, Key: l.load.key})
 }
 
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.

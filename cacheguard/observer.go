@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,8 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/watch"
 )
 
-// Observer hears what happens in a Guard. The call or load that makes it happen calls it, concurrently, so it must be
-// quick. A panic is recovered, and the first one logged. It must not call runtime.Goexit, nor Close. Ignore events that
+// Observer hears what happens in a Guard, concurrently, from the call or load that makes it happen: a slow one holds
+// up nobody else. A panic is recovered, and the first one logged. It must not call runtime.Goexit, nor Close. Ignore events
 // you do not know: there will be more.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
@@ -85,9 +86,9 @@ const (
 
 // observers are all Observers of a Guard: its watch, which has the Logger, and those of its Config.
 type observers struct {
-	watch *watch.Journal
-	all   []observing
-	heard heard
+	watch  *watch.Journal
+	all    []observing
+	beside beside
 }
 
 type observing struct {
@@ -122,51 +123,57 @@ func (o *observers) wantAnswers() bool { return o.haveOthers() || o.watch.Viewer
 // haveOthers reports whether anybody but the watch is told.
 func (o *observers) haveOthers() bool { return len(o.all) > 1 }
 
-// mostHeard is how many invalidations wait to be told at most. More become one, of everything.
-const mostHeard = 10_000
+// mostBeside is how many events wait to be told beside calls, at most. Then all invalidations become one, of everything,
+// and what came last is part of that, or not told.
+const mostBeside = 10_000
 
-// heard are invalidations that the Observers do not know yet. One goroutine tells them, in their order, while there are
-// any: a burst of messages, or an Observer that is slow, does not make thousands.
-type heard struct {
+// beside are events that happen in no call, for all but the watch. One goroutine tells them, in their order, while there
+// are any: so an Observer that is slow holds up neither messages, renewals nor requests, and a burst does not make
+// thousands.
+type beside struct {
 	mu      sync.Mutex
 	events  []Event
 	telling bool
 }
 
-// add reports whether tellHeard has to run.
-func (h *heard) add(e Event) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.events) == mostHeard {
-		h.events, e = nil, Event{What: EventInvalidated}
+// add reports whether tellBeside has to run.
+func (b *beside) add(e Event) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.events) == mostBeside {
+		b.events = slices.DeleteFunc(b.events, func(e Event) bool { return e.What == EventInvalidated })
+		b.events = append(b.events, Event{What: EventInvalidated})
+	} else {
+		b.events = append(b.events, e)
 	}
-	h.events = append(h.events, e)
-	begins := !h.telling
-	h.telling = true
+	begins := !b.telling
+	b.telling = true
 	return begins
 }
 
-// take takes all; none: tellHeard ends.
-func (h *heard) take() (all []Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all, h.events = h.events, nil
-	h.telling = len(all) > 0
+// take takes all; none: tellBeside ends.
+func (b *beside) take() (all []Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all, b.events = b.events, nil
+	b.telling = len(all) > 0
 	return all
 }
 
-func (o *observers) tellHeard() {
-	for all := o.heard.take(); len(all) > 0; all = o.heard.take() {
+func (o *observers) tellBeside() {
+	for all := o.beside.take(); len(all) > 0; all = o.beside.take() {
 		for _, e := range all {
-			o.tell(context.Background(), e)
+			o.tellSome(context.Background(), o.all[1:], e)
 		}
 	}
 }
 
-func (o *observers) tell(ctx context.Context, e Event) {
-	for i := range o.all {
-		if stopped := o.all[i].tell(ctx, e); stopped != nil && !o.all[i].panicked.Swap(true) {
-			o.tell(ctx, Event{What: EventObserver, Attrs: []any{"observer", fmt.Sprintf("%T", o.all[i].Observer), "panic", said(stopped), "event", string(e.What)}})
+func (o *observers) tell(ctx context.Context, e Event) { o.tellSome(ctx, o.all, e) }
+
+func (o *observers) tellSome(ctx context.Context, some []observing, e Event) {
+	for i := range some {
+		if stopped := some[i].tell(ctx, e); stopped != nil && !some[i].panicked.Swap(true) {
+			o.tell(ctx, Event{What: EventObserver, Attrs: []any{"observer", fmt.Sprintf("%T", some[i].Observer), "panic", said(stopped), "event", string(e.What)}})
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (g *Guard) assemble() {
 	}
 	g.epochs = epoch.New(epoch.Config{
 		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Breakers: g.breakers, Pending: &g.writes, Background: g.life.Try,
-		Removed: func() { g.tellBeside(EventForgotten) },
+		Removed: func() { g.life.Try(func() { g.tellBeside(Event{What: EventForgotten}) }) }, // stop: the Logger's
 	})
 }
 

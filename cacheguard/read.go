@@ -135,7 +135,7 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte, r *readResult[
 	r.kind = p.kind
 	var err error
 	if r.entry, err = g.cfg.packing().Decode(key, raw); err != nil {
-		g.tell(context.Background(), EventDamaged, key, err)
+		g.tellBeside(Event{What: EventDamaged, Key: key, Err: err}) // others share the read
 		return &readResult[V]{state: unusable, kind: p.kind}
 	}
 	if err := p.check(&r.entry); err != nil {
@@ -179,7 +179,7 @@ func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) 
 	case p.isNamed() && !p.kind.aliens.MayReplace(g.serverClocks.Age(key, e.Written)):
 		what, is = EventUnread, alienEntry
 	}
-	g.tell(context.Background(), what, key, err, p.logAttrs()...)
+	g.tellBeside(Event{What: what, Key: key, Err: err, Attrs: p.logAttrs()})
 	return is
 }
 

@@ -40,7 +40,7 @@ func (g *Guard) askedLimiter(err error) {
 
 // onBreaker reports that a circuit breaker has opened or closed.
 func (g *Guard) onBreaker(open bool) {
-	g.observers.tell(context.Background(), Event{What: EventBreaker, On: open, Err: g.breakers.Why()})
+	g.tellBeside(Event{What: EventBreaker, On: open, Err: g.breakers.Why()})
 }
 
 // onSlow reports that a part of the keyspace has become slow, or is so no more.
@@ -65,18 +65,25 @@ func (g *Guard) tell(ctx context.Context, what What, key string, err error, attr
 	g.loaders.tell(ctx, what, key, err, attrs...)
 }
 
-// tellBeside is tell for what must hold up neither the subscription nor a Get.
-func (g *Guard) tellBeside(what What, attrs ...any) {
-	g.life.Try(func() { g.tell(context.Background(), what, "", nil, attrs...) }) // stop: the Observers'
+// tellBeside is tell for what happens in no call, or while others wait: only the watch hears at once.
+func (g *Guard) tellBeside(e Event) {
+	e.Kind = g.kinds.of(e.Key).name
+	g.observers.tellSome(context.Background(), g.observers.all[:1], e)
+	g.tellOthers(e)
+}
+
+func (g *Guard) tellOthers(e Event) {
+	if g.observers.haveOthers() && g.observers.beside.add(e) {
+		g.life.Try(g.observers.tellBeside) // stop: the Observers'
+	}
 }
 
 // onStepped reports that a server's clock has stepped by that much.
 func (g *Guard) onStepped(key string, by time.Duration) {
-	g.observers.tell(context.Background(), Event{What: EventStepped, Key: key, Took: by, Attrs: []any{"by", by}})
+	g.tellBeside(Event{What: EventStepped, Key: key, Took: by, Attrs: []any{"by", by}})
 }
 
-// onHeard tells the Observers, by another goroutine, that something was invalidated. It may not hold up the
-// subscription.
+// onHeard tells the Observers that something was invalidated.
 func (g *Guard) onHeard(n tier.Notice) {
 	if !g.observers.haveOthers() {
 		return
@@ -90,16 +97,14 @@ func (g *Guard) onHeard(n tier.Notice) {
 	case n.Key != epoch.All:
 		e.Attrs = []any{"tag", epoch.Shown(n.Key)}
 	}
-	if g.observers.heard.add(e) {
-		g.life.Try(g.observers.tellHeard) // stop: the Observers'
-	}
+	g.tellOthers(e)
 }
 
 // onDropped reports that the local tier was emptied of that many entries, as messages may have been missed.
 func (g *Guard) onDropped(entries int) {
 	g.journal.Missed()
 	if entries > 0 {
-		g.tellBeside(EventDropped, "entries", entries)
+		g.life.Try(func() { g.tellBeside(Event{What: EventDropped, Attrs: []any{"entries", entries}}) }) // stop: the Logger's
 	}
 }
 

@@ -196,7 +196,7 @@ func TestInvalidationsAreToldOneAfterTheOtherAndTooManyAreOne(t *testing.T) {
 	})}}).guards[0]
 	g.onHeard(tier.Notice{Key: "first"})
 	<-begun
-	for range mostHeard + 1 {
+	for range mostBeside + 1 {
 		g.onHeard(tier.Notice{Key: "k"})
 	}
 	g.onHeard(tier.Notice{Key: "last"})
@@ -206,9 +206,9 @@ func TestInvalidationsAreToldOneAfterTheOtherAndTooManyAreOne(t *testing.T) {
 	expect.Equal(t, "keys", fmt.Sprintf("%q %q %q", told[0].Key, told[1].Key, told[2].Key), `"first" "" "last"`)
 	g.onHeard(tier.Notice{Key: epoch.OfKind("product"), Many: true})
 	redistest.Await(t, "nobody tells", func() bool {
-		g.observers.heard.mu.Lock()
-		defer g.observers.heard.mu.Unlock()
-		return !g.observers.heard.telling
+		g.observers.beside.mu.Lock()
+		defer g.observers.beside.mu.Unlock()
+		return !g.observers.beside.telling
 	})
 	expect.Equal(t, "of a Cache", told[3].Kind, "product")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/run/clock"
 	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/logging"
+	"github.com/cacheguard/go/internal/watch/observe"
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
@@ -56,6 +57,8 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	cfg = cfg.withDefaults()
+	of, _ := observe.Look[observe.Guard](guard)
+	cfg.Logger = logging.Of(cfg.Logger, of.Prefix, of.Instance)
 	c := &Cache{cfg: cfg, guard: guard, names: canonical.New(cfg.identity()), rules: cfg.rules(), limits: newLimits(cfg.Limits), decoded: record.NewRecent(), clock: clock.Of(guard), hidden: rules.Names(cfg.HideFields), hits: cachestatus.NewHits(cfg.Name)}
 	for _, prefix := range cfg.Prefixes {
 		c.prefixes = append(c.prefixes, unescapedPath(prefix))

@@ -236,9 +236,6 @@ func (c Config) withDefaults() Config {
 	configs.SetDefault(&c.Limits.URL, defaultMaxURL)
 	c.DefaultTTL, c.KeepFor = max(c.DefaultTTL, 0), max(c.KeepFor, 0)
 	c.PassFor, c.StaleWhile = max(c.PassFor, 0), max(c.StaleWhile, 0)
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
 	return c
 }
 

@@ -88,8 +88,7 @@ func New(cfg Config) (*Feed, error) {
 	if cfg.ServerID == 0 {
 		cfg.ServerID = 1<<30 + rand.Uint32N(1<<30) // people give small ones
 	}
-	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
-	cfg.Logger = cfg.Logger.With("feed", cfg.Name)
+	cfg.Logger = engine.Logger(cfg.Logger, cfg.Guards).With("feed", cfg.Name)
 	f := &Feed{
 		cfg: cfg, conn: connect(conn, cfg.NewConn), key: "cacheguard:cdc:{" + cfg.Name + "}", notes: engine.Notes{Guards: cfg.Guards, Name: cfg.Name},
 		engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Order: cfg.Order, Log: cfg.Logger},

@@ -87,7 +87,7 @@ func New(db *sql.DB, cfg Config) (*Feed, error) {
 	}
 	config.SetDefault(&cfg.Poll, 200*time.Millisecond)
 	config.SetDefault(&cfg.MaxRows, 1_000_000)
-	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
+	cfg.Logger = engine.Logger(cfg.Logger, cfg.Guards)
 	f := &Feed{db: db, cfg: cfg, size: batch, every: countEvery, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Order: cfg.Order, Log: cfg.Logger}}
 	f.of, f.notes = f.mapped(), engine.Notes{Guards: cfg.Guards, Name: "outbox"}
 	return f, nil

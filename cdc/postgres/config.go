@@ -98,8 +98,7 @@ func New(cfg Config) (*Feed, error) {
 		return nil, fmt.Errorf("cdc/postgres: %w", err)
 	}
 	config.SetDefault(&cfg.MaxRetained, defaultRetained)
-	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
-	cfg.Logger = cfg.Logger.With("slot", cfg.Slot)
+	cfg.Logger = engine.Logger(cfg.Logger, cfg.Guards).With("slot", cfg.Slot)
 	connect := func(ctx context.Context) (*pgx.ConnConfig, error) {
 		if cfg.NewConn == nil {
 			return conn.Copy(), nil

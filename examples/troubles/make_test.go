@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -40,8 +41,11 @@ func (f *fleet) slowRedis() {
 	rdb := f.server.Client(f)
 	for range 2 {
 		busy.Go(func() {
-			for ctx.Err() == nil {
-				_ = rdb.Eval(ctx, spin, nil).Err() // a drill may end the server first
+			for n := int64(6_000_000); ctx.Err() == nil; {
+				began := time.Now()
+				_ = rdb.Eval(ctx, spin, nil, n).Err() // a drill may end the server first
+				// A busy machine takes longer: but the library is to see a Redis that is slow, and not one that is silent.
+				n = min(max(n*int64(2*spins)/int64(time.Since(began)), 10_000), 60_000_000)
 			}
 		})
 	}
@@ -51,8 +55,11 @@ func (f *fleet) slowRedis() {
 	})
 }
 
-// spin takes some 60 ms, or more on a machine that is busy.
-const spin = `for i = 1, 6000000 do end`
+// spin takes about spins, and each of the two waits for the other.
+const (
+	spin  = `for i = 1, tonumber(ARGV[1]) do end`
+	spins = 60 * time.Millisecond
+)
 
 func (f *fleet) fullRedis() {
 	f.redis("CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "noeviction")

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/internal/run/logging"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 const (
@@ -41,6 +44,17 @@ type Engine struct {
 	standing     error     // a trouble that lasts although changes are invalidated
 	unmapped     int       // rows since
 	unmappedSaid time.Time // the log had a line about one
+}
+
+// Logger is the Logger of a feed; nil: one that says nothing. Its lines say whose they are.
+func Logger(to *slog.Logger, guards []*cacheguard.Guard) *slog.Logger {
+	var of observe.Guard
+	var caches []string
+	for _, g := range guards {
+		of, _ = observe.Look[observe.Guard](g)
+		caches = append(caches, of.Prefix)
+	}
+	return logging.Of(to, strings.Join(caches, ","), of.Instance)
 }
 
 // errRunning is returned by a second Run.

@@ -18,6 +18,7 @@ import (
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/watch/observe"
 )
 
 var shared *redistest.Server
@@ -312,6 +313,15 @@ func TestATroubleIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
 		e.Trouble(late)
 		expect.Equal(t, "lines of the next trouble", strings.Count(text.String(), "changes wait"), 3)
 	})
+}
+
+func TestTheLinesOfAFeedSayWhoseTheyAre(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	guard, _ := newGuard(t, shared.Client(t))
+	of, _ := observe.Look[observe.Guard](guard)
+	Logger(slog.New(slog.NewTextHandler(&text, nil)), []*cacheguard.Guard{guard}).Info("line")
+	expect.Says(t, text.String(), "cache="+of.Prefix, "instance="+of.Instance)
 }
 
 // Where nobody can invalidate, each instance tries to read in turn, and the others stand by.

@@ -13,6 +13,14 @@ import (
 // Every is how often a Guard, or a Cache of pages, logs things of one kind.
 const Every = 10 * time.Second
 
+// Of is a logger, whose lines say whose they are; nil: it says nothing.
+func Of(to *slog.Logger, cache, instance string) *slog.Logger {
+	if to == nil {
+		to = slog.New(slog.DiscardHandler)
+	}
+	return to.With("cache", cache, "instance", instance)
+}
+
 // Throttle logs things of one kind, at most every ten seconds, because a failure may repeat with each call. The zero
 // Throttle is ready.
 type Throttle struct {
