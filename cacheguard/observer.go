@@ -140,7 +140,7 @@ type beside struct {
 func (b *beside) add(e Event) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.events) == mostBeside {
+	if len(b.events) >= mostBeside {
 		b.events = slices.DeleteFunc(b.events, func(e Event) bool { return e.What == EventInvalidated })
 		b.events = append(b.events, Event{What: EventInvalidated})
 	} else {

@@ -160,9 +160,13 @@ func TestAPutThatLostItsLockStoresNothing(t *testing.T) {
 	f.guards = append(f.guards, newGuard(t, a.client(t), Config{Prefix: f.guards[0].cfg.Prefix})) // whose Put has all the time it needs
 	db := newRow("old")
 	caches := rows(t, f, db)
-	err := caches[0].Put(context.Background(), 1, func(ctx context.Context) (string, error) {
-		<-ctx.Done() // UpdateTimeout
-		return "slow", caches[1].Put(context.Background(), 1, db.saves("new"))
+	err := begins(t, func(begin func()) error {
+		return caches[0].Put(context.Background(), 1, func(ctx context.Context) (string, error) {
+			begin()
+			<-ctx.Done() // UpdateTimeout
+			expect.ErrorIs(t, caches[1].Put(context.Background(), 1, db.saves("new")))
+			return "slow", nil
+		})
 	})
 	expect.ErrorIs(t, err, rwlock.ErrLeaseLost)
 	f.expectUntouched(rowKey, "new", db)

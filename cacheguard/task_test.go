@@ -180,6 +180,21 @@ func TestAnEventSaysOfWhichCacheItsKeyIs(t *testing.T) {
 	expect.Equal(t, "get", told[EventGet], "thing thing:1")
 }
 
+func TestWhatASlowObserverIsStillToBeToldIsBounded(t *testing.T) {
+	t.Parallel()
+	var b beside
+	for range mostBeside {
+		b.add(Event{What: EventStepped})
+	}
+	for range 10 {
+		b.add(Event{What: EventOvertaken, Key: "k"})
+		b.add(Event{What: EventInvalidated, Key: "k"})
+	}
+	all := b.take()
+	expect.Equal(t, "events", len(all), mostBeside+1)
+	expect.Equal(t, "the last one, of everything", fmt.Sprint(all[mostBeside]), fmt.Sprint(Event{What: EventInvalidated}))
+}
+
 func TestInvalidationsAreToldOneAfterTheOtherAndTooManyAreOne(t *testing.T) {
 	t.Parallel()
 	begun, release := make(chan struct{}), make(chan struct{})

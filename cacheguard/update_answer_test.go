@@ -168,10 +168,13 @@ func TestWhateverWriteDoesTheUpdateEnds(t *testing.T) {
 		f.expectUntouched("k", "old", db)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		err := recovered(func() error {
-			return f.guards[0].Update(ctx, "k", func(ctx context.Context) error {
-				db.value.Store("new")
-				return c.write(ctx, cancel)
+		err := begins(t, func(begin func()) error {
+			return recovered(func() error {
+				return f.guards[0].Update(ctx, "k", func(ctx context.Context) error {
+					begin()
+					db.value.Store("new")
+					return c.write(ctx, cancel)
+				})
 			})
 		})
 		lost := errors.Is(err, rwlock.ErrLeaseLost) // on a busy machine the renewals of so short a lease come late

@@ -51,6 +51,18 @@ func (f *fleet) expectUntouched(key string, want string, r *row) {
 	expect.Equal(f.t, "stored", f.exists(f.value(key)), true)
 }
 
+// begins repeats what writes under a short lease until its write begins: on a busy machine the lease may be lost before.
+func begins(t *testing.T, write func(begin func()) error) (err error) {
+	t.Helper()
+	for begun := false; !begun && t.Context().Err() == nil; {
+		if err = write(func() { begun = true }); !begun && !errors.Is(err, rwlock.ErrLeaseLost) {
+			t.Errorf("before the write: %v", err)
+			return err
+		}
+	}
+	return err
+}
+
 func TestGetAfterAnUpdateReturnsTheNewValueEverywhere(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{})

@@ -18,10 +18,13 @@ func TestAWriteThatIgnoresItsContextDoesNotHoldOthersUpForEver(t *testing.T) {
 	db := newRow("old")
 	begun, release, first := make(chan context.Context, 1), make(chan struct{}), make(chan error, 1)
 	go func() { // owner: the test; ends with Update; joined by receiving
-		first <- f.guards[0].Update(context.Background(), "k", func(ctx context.Context) error {
-			begun <- ctx
-			<-release
-			return nil
+		first <- begins(t, func(begin func()) error {
+			return f.guards[0].Update(context.Background(), "k", func(ctx context.Context) error {
+				begin()
+				begun <- ctx
+				<-release
+				return nil
+			})
 		})
 	}()
 	ctx := <-begun
@@ -122,15 +125,18 @@ func TestAnUpdateThatOutlastsUpdateTimeoutIsLoggedCountedAndShownUntilItsWriteRe
 	cfg.LeaseTTL, cfg.UpdateTimeout = brisk, brisk
 	f := newFleet(t, standalone(t), 1, cfg)
 	g := f.guards[0]
-	expect.ErrorIs(t, g.UpdateMany(context.Background(), []string{"k", "j"}, func(ctx context.Context) error {
-		redistest.Await(t, "the log says so", func() bool {
-			return len(lines(log(), `level=WARN msg="cacheguard: update stood for longer than UpdateTimeout`)) == 1 && strings.Contains(log(), `names="[\"j\" \"k\"]"`)
+	expect.ErrorIs(t, begins(t, func(begin func()) error {
+		return g.UpdateMany(context.Background(), []string{"k", "j"}, func(ctx context.Context) error {
+			begin()
+			redistest.Await(t, "the log says so", func() bool {
+				return len(lines(log(), `level=WARN msg="cacheguard: update stood for longer than UpdateTimeout`)) == 1 && strings.Contains(log(), `names="[\"j\" \"k\"]"`)
+			})
+			expect.Equal(t, "counted", g.Stats().Of("overdue_total"), 1)
+			expect.Equal(t, "it is not done", g.Stats().Intents, 1)
+			expect.Equal(t, "shown", g.observed().Troubles().Stands, `update of ["j" "k"] that has outlasted UpdateTimeout: others may write`)
+			redistest.Await(t, "it keeps nobody from storing", func() bool { return !f.exists(f.intent("k")) })
+			return nil
 		})
-		expect.Equal(t, "counted", g.Stats().Of("overdue_total"), 1)
-		expect.Equal(t, "it is not done", g.Stats().Intents, 1)
-		expect.Equal(t, "shown", g.observed().Troubles().Stands, `update of ["j" "k"] that has outlasted UpdateTimeout: others may write`)
-		redistest.Await(t, "it keeps nobody from storing", func() bool { return !f.exists(f.intent("k")) })
-		return nil
 	}), rwlock.ErrLeaseLost)
 	expect.Equal(t, "in the end", g.Stats().Intents, 0)
 	in, err := g.Intend(t.Context(), Changes{Keys: []string{"k"}})
