@@ -13,23 +13,23 @@ import (
 
 // mistakes are what caches made by hand do, each against another promise. They show that the checker sees what it should.
 var mistakes = map[string]operation{
-	"two processes load":               {20, (*worker).loadsAlone, false},
+	"two processes load":               {40, (*worker).loadsAlone, false},
 	"two load thousands":               {3, (*worker).loadsThousandsAlone, false},
-	"thousands by MGET":                {3, (*worker).manyAside, false},
-	"DEL of one of them":               {10, (*worker).manyAsideWrite, false},
+	"thousands by MGET":                {6, (*worker).manyAside, false},
+	"DEL of one of them":               {20, (*worker).manyAsideWrite, false},
 	"thousands without some":           {5, (*worker).leavesOut, false},
 	"a fill after the DEL":             {20, (*worker).asideRead, false},
 	"DEL, while others fill":           {5, (*worker).asideWrite, false},
 	"a map in the process":             {20, (*worker).remembers, false},
 	"a write that the map misses":      {5, (*worker).writesBeside, false},
 	"a set of keys for a tag":          {20, (*worker).taggedRead, false},
-	"DEL of the keys of a tag":         {10, (*worker).taggedWrite, false},
-	"a writer that dies before DEL":    {2, (*worker).writesThenDeletes, true},
+	"DEL of the keys of a tag":         {20, (*worker).taggedWrite, false},
+	"a writer that dies before DEL":    {4, (*worker).writesThenDeletes, true},
 	"a key of two kinds":               {5, (*worker).sharesAKey, false},
 	"a cache that is off, without DEL": {5, (*worker).turnsOff, false},
 	"a read when it is on":             {20, (*worker).readsTurned, false},
 	"a read after it":                  {120, (*worker).readsDead, false},
-	"SET of what was written":          {10, (*worker).setsWritten, false},
+	"SET of what was written":          {20, (*worker).setsWritten, false},
 	"a read of it":                     {20, (*worker).readsWritten, false},
 	"one version's keys":               {20, (*worker).versionedRead, false},
 	"a transaction's row, stored":      {5, (*worker).storesUncommitted, false},
@@ -38,15 +38,15 @@ var mistakes = map[string]operation{
 	"the first caller's context":       {5, (*worker).sharesContext, false},
 	"an error of SET":                  {20, (*worker).failsToStore, false},
 	"an error that means: not written": {20, (*worker).writesAndFails, false},
-	"an invalidation that is given up": {5, (*worker).givesUp, false},
+	"an invalidation that is given up": {20, (*worker).givesUp, false},
 	"a map for ever":                   {20, (*worker).remembersForEver, false},
 	"absence without an end":           {20, (*worker).absentForEver, false},
 	"a birth":                          {2, (*worker).bearsSilently, false},
 	"a context that is ignored":        {1, (*worker).ignoresContext, false},
 	"a view of another value":          {20, (*worker).viewedRead, false},
 	"DEL of it before that":            {5, (*worker).viewedWrite, false},
-	"a lock without a fence":           {10, (*worker).lock, false},
-	"a read and a write":               {10, (*worker).readsAndWrites, false},
+	"a lock without a fence":           {30, (*worker).lock, false},
+	"a read and a write":               {30, (*worker).readsAndWrites, false},
 }
 
 // aside is what everybody writes first: GET, load, SET. Its error is the first one.
@@ -154,7 +154,7 @@ func (w *worker) asideWrite(ctx context.Context, o *opened) error {
 
 // remembers keeps what it has read for a moment.
 func (w *worker) remembers(ctx context.Context, o *opened) error {
-	return w.memo(ctx, o, "memo", "shared", 50*time.Millisecond)
+	return w.memo(ctx, o, "memo", "shared", 200*time.Millisecond)
 }
 
 func (w *worker) remembersForEver(ctx context.Context, o *opened) error {

@@ -99,6 +99,7 @@ func TestTheUsualMistakesAreFound(t *testing.T) {
 		if len(missing) == 0 {
 			return
 		}
+		t.Logf("nothing of %q yet", missing)
 	}
 	t.Errorf("nothing was found of %q", missing)
 }
