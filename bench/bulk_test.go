@@ -319,13 +319,17 @@ func getBesideBulk(b *testing.B, rdb redis.UniversalClient, of bulk) {
 		b.Fatal(err)
 	}
 	var end, ended = make(chan struct{}), make(chan struct{})
-	prepare, do := func() {}, func() error { <-end; return nil }
+	var prepare func()
+	var do func() error
 	if of != nil {
 		prepare, do = of(b, rdb, 10_000) // what is to be warm is, before anybody is timed
 	}
 	calls := 0
 	go func() { // owner: the benchmark, which waits for ended
 		defer close(ended)
+		if of == nil {
+			return
+		}
 		for ; ; calls++ {
 			select {
 			case <-end:

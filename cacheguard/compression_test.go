@@ -113,7 +113,7 @@ func TestInstancesThatCannotReadOneAnothersFormatAgreeOnNone(t *testing.T) {
 		}
 		expect.Equal(t, "format", f.packed("k"), "n")
 		expect.Equal(t, "loads", f.events.loads.Load(), 2)
-		redistest.Await(t, "damaged, or told so", func() bool { return f.events.damaged.Load() > 0 })
+		expect.Equal(t, "damaged, or told so", f.told().damaged.Load() > 0, true)
 	})
 }
 
@@ -153,7 +153,7 @@ func TestAnEntryThatIsTooLargeDecompressedIsNotUsed(t *testing.T) {
 	})
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns(long)), long)
 	expect.Equal(t, "value", mustGet(t, g, "k", returns("short")), "short")
-	redistest.Await(t, "damaged", func() bool { return f.events.damaged.Load() > 0 })
+	expect.Equal(t, "damaged", f.told().damaged.Load() > 0, true)
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "short")
 }
 

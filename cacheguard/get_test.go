@@ -77,7 +77,7 @@ func TestEntriesOfAnotherTypeAreReplaced(t *testing.T) {
 	mustGet(t, f.guards[0], "k", returns("text"))
 	expect.Equal(t, "as a number", mustGet(t, f.guards[0], "k", returns(7)), 7)
 	expect.Equal(t, "as a number again", mustGet(t, f.guards[0], "k", unwanted[int](t)), 7)
-	told(t, "damaged", &f.events.damaged, 1)
+	expect.Equal(t, "damaged", f.told().damaged.Load(), 1)
 }
 
 func TestDamagedEntriesAreCountedMisses(t *testing.T) {
@@ -104,7 +104,7 @@ func TestDamagedEntriesAreCountedMisses(t *testing.T) {
 		expect.Equal(t, name, mustGet(t, f.guards[0], name, returns("new")), "new")
 		expect.Equal(t, name+", again", mustGet(t, f.guards[0], name, unwanted[string](t)), "new")
 	}
-	told(t, "damaged", &f.events.damaged, int64(len(damage)-2)) // to MGET, a key of another type is not there
+	expect.Equal(t, "damaged", f.told().damaged.Load(), int64(len(damage)-2)) // to MGET, a key of another type is not there
 }
 
 // A copy that somebody made, and a reply of Redis that belongs to another request, are as good as damage.
@@ -123,7 +123,7 @@ func TestAnotherKeysEntryIsServedToNobody(t *testing.T) {
 	})
 	expect.Equal(t, "GetMany", fmt.Sprint(many, err), "map[alice:hers carol:of carol] <nil>")
 	expect.Equal(t, "Inspect", mustInspect(t, f.guards[1], copied("dave")).State, EntryDamaged)
-	told(t, "damaged", &f.events.damaged, 2)
+	expect.Equal(t, "damaged", f.told().damaged.Load(), 2)
 }
 
 // endings are what a loader may do other than return a value, and what its callers get.

@@ -83,11 +83,23 @@ func alsoTell(g *Guard, o Observer) {
 	g.observers.all = append(g.observers.all, observing{Observer: o})
 }
 
-// told waits until so many were told, which others than the caller do.
-func told(t *testing.T, what string, n *atomic.Int64, want int64) {
+// allTold returns when the Observers of the guards have heard what happened beside calls.
+func allTold(t *testing.T, guards ...*Guard) {
 	t.Helper()
-	redistest.Await(t, what+" are told", func() bool { return n.Load() >= want })
-	expect.Equal(t, what, n.Load(), want)
+	for _, g := range guards {
+		redistest.Await(t, "nobody is still to be told", func() bool {
+			g.observers.beside.mu.Lock()
+			defer g.observers.beside.mu.Unlock()
+			return !g.observers.beside.telling
+		})
+	}
+}
+
+// told are the events, once all are told.
+func (f *fleet) told() *events {
+	f.t.Helper()
+	allTold(f.t, f.guards...)
+	return &f.events
 }
 
 func (e *events) count(o Outcome) int {

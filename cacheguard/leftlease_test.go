@@ -167,7 +167,7 @@ func TestALeaseThatAnotherHasTakenOverIsLost(t *testing.T) {
 	expect.Equal(t, "takeovers", f.events.takeovers.Load(), 1)
 	refused.Remove()
 	g.keeper.RenewAll()
-	told(t, "leases lost", &f.events.lost, 1)
+	expect.Equal(t, "leases lost", f.told().lost.Load(), 1)
 	expect.Equal(t, "lines", len(lines(text(), "not renewed in time, or the key was invalidated meanwhile")), 1)
 	close(db.release)
 	want(t, loading, "old")

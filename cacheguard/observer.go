@@ -142,10 +142,9 @@ func (b *beside) add(e Event) bool {
 	defer b.mu.Unlock()
 	if len(b.events) >= mostBeside {
 		b.events = slices.DeleteFunc(b.events, func(e Event) bool { return e.What == EventInvalidated })
-		b.events = append(b.events, Event{What: EventInvalidated})
-	} else {
-		b.events = append(b.events, e)
+		e = Event{What: EventInvalidated}
 	}
+	b.events = append(b.events, e)
 	begins := !b.telling
 	b.telling = true
 	return begins

@@ -14,7 +14,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/testing/expect"
-	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 type taskKey struct{}
@@ -220,11 +219,7 @@ func TestInvalidationsAreToldOneAfterTheOtherAndTooManyAreOne(t *testing.T) {
 	expect.Equal(t, "told", len(told), 3)
 	expect.Equal(t, "keys", fmt.Sprintf("%q %q %q", told[0].Key, told[1].Key, told[2].Key), `"first" "" "last"`)
 	g.onHeard(tier.Notice{Key: epoch.OfKind("product"), Many: true})
-	redistest.Await(t, "nobody tells", func() bool {
-		g.observers.beside.mu.Lock()
-		defer g.observers.beside.mu.Unlock()
-		return !g.observers.beside.telling
-	})
+	allTold(t, g)
 	expect.Equal(t, "of a Cache", told[3].Kind, "product")
 }
 

@@ -24,10 +24,8 @@ func TestAQuorumShowsTheHolderThatAMajorityOfItsServersNames(t *testing.T) {
 	expect.Equal(t, "holders of a free lock", free.Holders+len(free.By), 0)
 	expect.Equal(t, "answers", free.Answered, 5)
 
-	other := &calls{keys: keysOf(lockKey(q.base.Config.Prefix, "k")), id: "another", token: "another"}
 	for i := range 2 { // too few for a lock
-		call := other.asking(time.Minute, 0, 0, "")
-		expect.ErrorIs(t, call.Run(t.Context(), c.around[i]).Err())
+		c.run(i, anothers(lockKey(q.base.Config.Prefix, "k")).asking(time.Minute, 0, 0, ""))
 	}
 	expect.Equal(t, "holders by a minority", look().Holders, 0)
 	lease := must(t)(q.TryLock(t.Context(), "k"))

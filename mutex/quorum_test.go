@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -60,6 +61,15 @@ func (c *council) awaitFree(key string) {
 	}
 }
 
+// anothers are the calls of somebody else.
+func anothers(key string) *calls { return &calls{keys: keysOf(key), id: "another", token: "another"} }
+
+// run runs a call on one server.
+func (c *council) run(i int, call script.Call) {
+	c.Helper()
+	expect.ErrorIs(c, call.Run(context.Background(), c.around[i]).Err())
+}
+
 const slowServer = 100 * time.Millisecond // is the time-out where too many servers are slow, or dead
 
 // serverFaults are what may be wrong with a server when a lock of the key is asked for.
@@ -76,18 +86,10 @@ var serverFaults = map[string]struct {
 	},
 	"taken": {
 		func(c *council, i int, key string) {
-			w := &calls{keys: keysOf(key), id: "another", token: "another"}
-			call := w.asking(time.Hour, 0, 0, "")
-			if err := call.Run(context.Background(), c.around[i]).Err(); err != nil {
-				c.Error(err)
-			}
+			c.run(i, anothers(key).asking(time.Hour, 0, 0, ""))
 		},
 		func(c *council, i int, key string) { // not DEL, which would forget who has given up while a request of theirs is on its way
-			w := &calls{keys: keysOf(key), id: "another", token: "another"}
-			call := w.releasing(successor{}, false)
-			if err := call.Run(context.Background(), c.around[i]).Err(); err != nil {
-				c.Error(err)
-			}
+			c.run(i, anothers(key).releasing(successor{}, false))
 		},
 	},
 }
